@@ -6,6 +6,7 @@ Knows errors and exit codes, but no store. Times are printed as RFC 3339 in UTC,
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import logging
@@ -13,19 +14,21 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from pathlib import Path
 from typing import Any, Generic, Literal, NoReturn, TypeVar, cast
 
 import click
 from click.core import ParameterSource
 
 from headwater.clock import Micros, as_text
-from headwater.errors import HeadwaterError, RefusedError
+from headwater.errors import HeadwaterError, RefusedError, UnavailableError
 from headwater.exits import exit_code
 from headwater.extras import missing_extra
 from headwater.settings import duration_text, parse_duration
-from headwater.terminal import columns_of, erase_line, has_colors, is_terminal
+from headwater.terminal import columns_of, erase_line, has_colors, is_terminal, printable
 from headwater.text_tables import PLAIN, TextLayout, result_lines, text_table
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,6 +36,7 @@ T = TypeVar("T")
 Output = Literal["table", "wide", "name", "csv", "json", "yaml"]
 _INTERRUPTED = 130
 _BUG = 1
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _CAPITAL = re.compile(r"[A-Z]")
 _SIZES = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _GIVEN = "headwater.console.{}"
@@ -62,7 +66,7 @@ class Program(click.Group):
         erase_line()
         if is_debug:
             sys.excepthook(*cast(Any, sys.exc_info()))
-        click.echo(f"{self.program}: {' '.join(' '.join(lines).split())}", err=True)
+        click.echo(f"{self.program}: {printable(' '.join(' '.join(lines).split()))}", err=True)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -75,8 +79,10 @@ class Program(click.Group):
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> NoReturn:  # type: ignore[override]
         """Run one command line and exit with its code."""
         session = self.make_session()
+        args = list(sys.argv[1:] if args is None else args)
         options |= {"standalone_mode": False, "obj": session}
         try:
+            _check_arguments(args)
             result = super().main(args, prog_name or self.program, **options)
             code = result if isinstance(result, int) else 0
         except click.exceptions.NoArgsIsHelpError as missing:
@@ -91,6 +97,10 @@ class Program(click.Group):
         except ModuleNotFoundError as absent:
             refused = missing_extra(absent)
             code = self._end([str(refused)], exit_code(refused), session) if refused else self._end_bug(absent, session)
+        except OSError as fault:
+            is_full = fault.errno in _FULL and fault.filename is None  # as of a stream; other files are told by name
+            full = [f"what was printed could not be written: {fault.strerror}"]
+            code = self._end(full, exit_code(UnavailableError()), session) if is_full else self._end_bug(fault, session)
         except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
             code = self._end_bug(bug, session)
         sys.exit(code)
@@ -108,8 +118,16 @@ class Program(click.Group):
     def _end(
         self, lines: Sequence[str], code: int, session: Any = None, *, level: int = logging.ERROR, is_debug: bool = False
     ) -> int:
-        self.tell(lines, level=level, is_debug=is_debug or bool(getattr(session, "debug", False)))
+        with suppress(OSError):  # nobody can be told, but by the code
+            self.tell(lines, level=level, is_debug=is_debug or bool(getattr(session, "debug", False)))
         return code
+
+
+def _check_arguments(args: Sequence[str]) -> None:
+    """raises UsageError for an argument of bytes that are no text"""
+    for text in args:
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+            raise click.UsageError(f"the argument {text!r} is not UTF-8")
 
 
 def _origin_lines(session: Any) -> Sequence[str]:
@@ -316,6 +334,18 @@ class ParsedType(click.ParamType[T]):
             self.fail(str(wrong), param, ctx)
 
 
+class UndashedPath(click.Path):
+    """The type of files and folders that have a name. ``-`` is none: elsewhere it means standard output or input."""
+
+    def __init__(self, *, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "-":
+            self.fail("'-' would be standard output or input, which cannot be used here: write ./- for that name", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 DURATION = ParsedType("duration", parse_duration)
 
 
@@ -442,11 +472,14 @@ def bytes_text(count: float) -> str:
 
 def csv_text(rows: Sequence[Mapping[str, Any]], heads: Sequence[str], *, has_heads: bool = True) -> str:
     """Rows as CSV: the names of all fields, then a line a row. What is nested is JSON in its cell, null an empty cell."""
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerows([heads] if has_heads and heads else [])
-    lines.writerows([_csv_cell(row.get(head)) for head in heads] for row in rows)
-    return text.getvalue()
+    lines = [heads] if has_heads and heads else []
+    return "".join(map(_csv_line, [*lines, *([_csv_cell(row.get(head)) for head in heads] for row in rows)]))
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)  # which quotes a cell with either character of its own end of a line, \r\n
+    return line.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _csv_cell(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import threading
 import traceback
@@ -13,13 +14,18 @@ from typing import Any, TextIO
 
 import structlog
 
-from headwater.settings import Settings
+from headwater.settings import Settings, variable_of
 
-__all__ = ["LEVELS", "log_to_stderr"]
+__all__ = ["LEVELS", "is_log_json", "log_to_stderr"]
 
 log = structlog.get_logger(__name__)
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
+
+
+def is_log_json() -> bool:
+    """Whether standard error is a log in JSON. Reads the environment itself, because wrong settings are logged, too."""
+    return os.environ.get(variable_of("log_format")) == "json"
 
 
 def log_to_stderr(settings: Settings, *, package: str, level: int = logging.INFO) -> None:

@@ -449,8 +449,8 @@ def unknown_variables(
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
-    return f"{name} is set but is not a setting" + (f"; did you mean {near[0]}?" if near else "")
+    near = difflib.get_close_matches(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in known], 1, 0.75)
+    return f"{name} is set but is not a setting" + (f"; did you mean {PREFIX}{near[0]}?" if near else "")
 
 
 def variable_of(name: str) -> str:

@@ -5,10 +5,13 @@ Pipes and files get none of it. ``NO_COLOR`` and ``TERM=dumb`` are respected.
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import sys
 import threading
 import time
+import unicodedata
 from collections.abc import Callable
 from typing import TextIO
 
@@ -26,12 +29,14 @@ _REDRAW_SECONDS = 0.1
 _PLAIN_SECONDS = 10.0
 _QUIET_SECONDS = 0.3
 _ERASE = "\r\x1b[K"
+_OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls, line separators, marks of direction, and halves of characters, which cannot be written."""
 
 
-def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at this stream."""
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person looks at this stream; None stands for one that was closed before the process began."""
     try:
-        return stream.isatty()
+        return stream is not None and stream.isatty()
     except ValueError:  # it is closed
         return False
 
@@ -41,7 +46,7 @@ def is_dumb() -> bool:
     return os.environ.get("TERM", "") == "dumb"
 
 
-def has_colors(stream: TextIO) -> bool:
+def has_colors(stream: TextIO | None) -> bool:
     return is_terminal(stream) and not is_dumb() and not os.environ.get("NO_COLOR")
 
 
@@ -52,7 +57,7 @@ def columns_of(stream: TextIO) -> int:
     except (OSError, ValueError):
         known = 80
     told = os.environ.get("COLUMNS", "")
-    width = int(told) if told.isdigit() else known
+    width = int(told) if told.isdecimal() else known
     return width if width >= NARROWEST else 80
 
 
@@ -62,9 +67,32 @@ def paint_state(state: str) -> str:
     return f"\x1b[{color}m{state}\x1b[0m" if color else state
 
 
+def text_width(text: str) -> int:
+    """How many columns of a terminal a text takes: two for a wide character as of Chinese or an emoji, none for an accent by itself."""
+    return len(text) if text.isascii() else sum(map(_character_width, text))
+
+
+def _character_width(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
 def shortened(text: str, width: int) -> str:
     """A text that fits a width: what is too much is replaced by one ``…``."""
-    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+    if text_width(text) <= width:
+        return text
+    room = max(width - 1, 0)
+    ends = itertools.accumulate(map(_character_width, text))
+    return "".join(character for character, end in zip(text, ends, strict=True) if end <= room) + "…"
+
+
+def printable(text: str) -> str:
+    """A text in which every character that a terminal obeys instead of showing it is written as ``\\x1b``.
+
+    Who may write into a catalog must not move the cursor of who reads it, or turn the direction of what stands beside.
+    """
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def span_text(seconds: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.terminal import paint_state, shortened
+from headwater.terminal import paint_state, printable, shortened, text_width
 
 _GAP = "   "
 _WHOLE = 20
@@ -46,7 +46,7 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]], indent: str 
     texts += [[cell(value) for value in row] for row in rows]
     if not texts:
         return []
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    widths = [max(map(text_width, column)) for column in zip(*texts, strict=True)]
     shown = len(widths)
     if layout.width is not None:
         room = layout.width - len(indent)
@@ -62,7 +62,7 @@ def _line(row: Sequence[str], widths: Sequence[int], states: Sequence[bool]) -> 
     cells = []
     for text, width, is_state in zip(row, widths, states, strict=True):
         shown = shortened(text, width)
-        cells.append((paint_state(shown) if is_state else shown) + " " * (width - len(shown)))
+        cells.append((paint_state(shown) if is_state else shown) + " " * (width - text_width(shown)))
     return _GAP.join(cells).rstrip()
 
 
@@ -94,9 +94,10 @@ def result_lines(data: Mapping[str, Any], layout: TextLayout = PLAIN) -> list[st
 
 
 def _lines(data: dict[str, Any], layout: TextLayout, indent: str = "") -> list[str]:
-    width = max((len(name) for name in data), default=0) + 2
+    shown = {printable(name): value for name, value in data.items()}
+    width = max(map(text_width, shown), default=0) + 2
     lines = []
-    for name, value in data.items():
+    for name, value in shown.items():
         if isinstance(value, dict) and value and all(map(_are_counts, value.values())):
             rows = [{_kind_of(name): key, **item} for key, item in value.items()]
             lines += [f"{indent}{name}:", *_table(rows, layout, indent + "  ")]
@@ -109,7 +110,7 @@ def _lines(data: dict[str, Any], layout: TextLayout, indent: str = "") -> list[s
         else:
             text = cell(value)
             is_state = layout.has_colors and name.upper() in _STATES
-            lines.append(f"{indent}{(name + ':').ljust(width)}{paint_state(text) if is_state else text}")
+            lines.append(f"{indent}{name}:{' ' * (width - text_width(name) - 1)}{paint_state(text) if is_state else text}")
     return lines
 
 
@@ -132,13 +133,13 @@ def _table(items: list[dict[str, Any]], layout: TextLayout, indent: str) -> list
 
 
 def cell(value: Any) -> str:
-    """Format a plain value as one cell of a line. An empty value is a dash, so that awk still sees a column."""
+    """Format a plain value as one printable cell of a line. An empty value is a dash, so that awk still sees a column."""
     if value is None or value in ("", [], {}):
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ",".join(f"{name}={cell(item)}" for name, item in value.items())
+        return ",".join(f"{printable(str(name))}={cell(item)}" for name, item in value.items())
     if isinstance(value, list | tuple):
         return ",".join(map(cell, value))
-    return _LINE_BREAK.sub(" ", str(value))
+    return printable(_LINE_BREAK.sub(" ", str(value)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import click
 import structlog
@@ -10,7 +11,7 @@ import structlog
 from headwater.console import Program
 from headwater.errors import RefusedError
 from headwater.exits import exit_code, stop_at_signals
-from headwater.logs import LEVELS
+from headwater.logs import LEVELS, is_log_json, log_to_stderr
 from headwater.settings import Settings, unknown_variables
 from headwater_operator.runtime.operator_logs import configure_operator_logs
 from headwater_operator.runtime.operator_settings import OperatorSettings
@@ -35,6 +36,16 @@ log = structlog.get_logger(__name__)
 class OperatorCli(Program):
     program = "headwater-operator"
     debug_advice = ""
+
+    def make_session(self) -> None:
+        if is_log_json():  # for what is told before the settings are read, or instead
+            log_to_stderr(Settings(log_format="json"), package="headwater_operator")
+
+    def tell(self, lines: Sequence[str], *, level: int, is_debug: bool) -> None:
+        if is_log_json():
+            log.log(level, " ".join(" ".join(lines).split()), exc_info=is_debug)
+        else:
+            super().tell(lines, level=level, is_debug=is_debug)
 
 
 level_option = click.option(

@@ -71,6 +71,7 @@ SERVER_CATALOGUE: Final = (
     _DRAINING,
 )
 _OUTCOMES: Final[Mapping[int, str]] = {409: "conflict", 500: "unknown", 429: "unavailable", 503: "unavailable"}
+_ALL_OUTCOMES: Final = ("done", "conflict", "refused", "unavailable", "unknown")
 
 
 def _zero() -> float:
@@ -120,6 +121,11 @@ class ServerMetrics:
         )
         self._groups = Counter(_GROUPS.name, _GROUPS.help, _GROUPS.labels, registry=self.registry)
         self._grouped = Counter(_GROUPED.name, _GROUPED.help, _GROUPED.labels, registry=self.registry)
+        # From the start: Prometheus sees no increase in a series that begins with 1, and one unknown outcome is one to alert about.
+        for outcome in _ALL_OUTCOMES:
+            self._commits.labels(outcome)
+        for direction in ("received", "sent"):
+            self._bytes.labels(direction)
         self._told_groups = self._told_commits = 0
         for name, metric in _GAUGES.items():
             gauge = Gauge(metric.name, metric.help, metric.labels, registry=self.registry)

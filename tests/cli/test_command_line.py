@@ -202,3 +202,12 @@ def test_warnings_go_to_standard_error(headwater: CommandLine, monkeypatch: pyte
 
     assert result.stdout == ""
     assert "mind the gap" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("version >/dev/full", 4), ("version >&-", 0), ("version <&- 2>&-", 0), ("nonsense 2>/dev/full", 2)]
+)
+def test_stream_that_takes_nothing_is_no_bug(words: str, code: int) -> None:
+    done = subprocess.run(["sh", "-c", f"{sys.executable} -m headwater {words}"], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, "bug" in done.stderr) == (code, False)

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from commandline import CommandLine
 
 from headwater import Store
@@ -198,13 +198,48 @@ def test_contexts_are_chosen_changed_and_removed(headwater: CommandLine, context
     assert headwater("context", "use", "third").exit_code == 3
 
 
-@pytest.mark.parametrize("text", ["- a list", "contexts: [1]", "contexts: {work: text}", "{"])
+@pytest.mark.parametrize(
+    "text", ["- a list", "contexts: [1]", "contexts: {a: text}", "{", "more: 1", "contexts: {a: {realm: [b]}}"]
+)
 def test_file_of_something_else_is_refused(context_file: Path, text: str) -> None:
     context_file.parent.mkdir(parents=True)
     context_file.write_text(text)
 
     with pytest.raises(RefusedError, match="holds no contexts"):
         read_defaults({"HEADWATER_CONTEXT_FILE": str(context_file)})
+
+
+def test_field_that_no_context_has_is_refused(context_file: Path) -> None:
+    context_file.parent.mkdir(parents=True)
+    context_file.write_text("contexts: {work: {relam: acme}}")
+
+    with pytest.raises(RefusedError, match=r"context 'work' in .* has relam, and may have store, realm,"):
+        read_defaults({"HEADWATER_CONTEXT_FILE": str(context_file)})
+
+
+def test_file_written_by_hand_is_read_as_texts(headwater: CommandLine, context_file: Path) -> None:
+    context_file.parent.mkdir(parents=True)
+    context_file.write_text("current: on\ncontexts: {on: {realm: 2026, catalog: yes, ref: }, 1: }\n")
+
+    assert [row["name"] for row in headwater.data("context", "list")] == ["1", "on"]
+    assert headwater.data("context", "show", "on")["realm"] == "2026"
+
+
+def test_wrong_store_of_a_context_is_told_and_can_be_mended(context_file: Path) -> None:
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(main, words, env={"HEADWATER_CONTEXT_FILE": str(context_file), "HEADWATER_STORE": ""})
+
+    context_file.parent.mkdir(parents=True)
+    context_file.write_text("current: work\ncontexts: {work: {store: secret-text}}\n")
+    failed, listed, mended = (
+        run("realm", "list"),
+        run("context", "list"),
+        run("context", "set", "work", "--store", "sqlite:///a"),
+    )
+
+    assert [result.exit_code for result in (failed, listed, mended)] == [5, 0, 0]
+    assert "by context 'work'" in failed.stderr
+    assert "secret-text" not in failed.output + listed.output
 
 
 def test_output_that_there_is_not_is_refused(context_file: Path) -> None:

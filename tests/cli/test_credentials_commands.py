@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commandline import CommandLine
 
 from headwater import Store
 from headwater.api.credentials_files import ensure_credentials
+from headwater.cli import credentials_commands
 from headwater.errors import RefusedError
 from headwater.realms import Credentials, RealmRegistry, find_root, log_in
 
@@ -121,3 +124,40 @@ def test_inactive_realm_keeps_its_credentials_and_no_file_is_made(headwater: Com
     refused = headwater("realm", "reset-credentials", realm, "--credentials", tmp_path / "new.json")
 
     assert (refused.exit_code, (tmp_path / "new.json").exists()) == (5, False)
+
+
+PRINTED = [
+    ("realm", "create", "other"),
+    ("realm", "rotate-credentials", "acme"),
+    ("realm", "reset-credentials", "acme"),
+    ("principal", "create", "acme", "ann"),
+    ("principal", "rotate", "acme", "root"),
+]
+
+
+@pytest.mark.parametrize("words", PRINTED, ids=" ".join)
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_printed_credentials_stand_alone_on_standard_output(
+    headwater: CommandLine, store: Store, realm: str, words: tuple[str, ...], output: str
+) -> None:
+    result = headwater(*words, "--credentials", "-", "-o", output)
+    printed = json.loads(result.stdout)
+
+    assert result.exit_code == 0
+    assert printed["clientSecret"] not in result.stderr
+    log_in(RealmRegistry(store), printed["realm"], Credentials(printed["clientId"], printed["clientSecret"]))
+
+
+def test_credentials_that_cannot_be_printed_are_not_valid(
+    headwater: CommandLine, realm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    before = headwater.data("principal", "show", "acme", "root")["clientId"]
+    monkeypatch.setattr(credentials_commands, "sys", SimpleNamespace(stdout=SimpleNamespace(flush=fail)))
+    result = headwater("realm", "rotate-credentials", "acme", "--credentials", "-")
+    monkeypatch.undo()
+
+    assert result.exit_code == 5
+    assert headwater.data("principal", "show", "acme", "root")["clientId"] == before

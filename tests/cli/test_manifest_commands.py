@@ -87,6 +87,17 @@ def test_dry_run_ends_with_the_code_of_applying(headwater: CommandLine, realm: s
     assert codes == [5, 5]
 
 
+def test_manifests_come_from_standard_input(headwater: CommandLine, files: Path, tmp_path: Path) -> None:
+    text = (files / "acme.yaml").read_text()
+    applied = headwater.typed(text, "apply", "-f", "-", "--credentials", tmp_path / "keys")
+    compared = headwater.typed(text.replace("owner: ann", "owner: bob"), "diff", "-f", "-")
+    wrong = headwater.typed(text.replace("{age:", "{agee:"), "apply", "-f", "-", "--dry-run")
+
+    assert "created catalog lake" in applied.stdout
+    assert compared.stdout == 'Catalog lake:\n  properties.owner: "ann" → "bob"\n'
+    assert "standard input:8: spec.retention.content.agee" in wrong.stderr
+
+
 def test_no_difference_ends_with_0(headwater: CommandLine, applied: Path) -> None:
     assert headwater.ok("diff", "-f", applied) == "no differences\n"
 
@@ -111,12 +122,47 @@ def test_difference_as_data_has_the_fields(headwater: CommandLine, applied: Path
 
 def test_difference_of_roles_is_told(headwater: CommandLine, applied: Path) -> None:
     file = applied / "acme.yaml"
-    file.write_text(file.read_text().replace("{name: analysts}", "{name: analysts}, {name: writers}"))
+    changed = "{name: analysts, privileges: [CATALOG_LIST]}, {name: writers}]\n  principals: [{name: ann, roles: [writers]}"
+    file.write_text(file.read_text().replace("{name: analysts}", changed))
     result = headwater("diff", "-f", applied)
 
     assert result.exit_code == 9
-    assert "would" in result.stdout
-    assert "writers" in result.stdout
+    assert result.stdout.splitlines() == [
+        "Realm acme:",
+        "  principals.ann.disabled: (nothing) → false",
+        '  principals.ann.roles: (nothing) → ["writers"]',
+        "  roles.analysts.privileges:",
+        "    + CATALOG_LIST",
+        "  roles.writers.privileges: (nothing) → []",
+        "  would provide principal ann of realm acme with credentials",
+    ]
+
+
+def test_difference_of_a_catalogs_roles_and_policies_is_told(headwater: CommandLine, applied: Path, tmp_path: Path) -> None:
+    def declare(policies: str, grants: str) -> None:
+        more = f"  policies: {{{policies}}}\n  roles: [{{name: reader, grantedTo: [analysts], grants: [{{{grants}}}]}}]\n"
+        write(applied)
+        (applied / "acme.yaml").write_text((applied / "acme.yaml").read_text() + more)
+
+    declare("snapshots: [{maxAge: 5d}], metadataFiles: {keep: 9}", "privileges: [TABLE_LIST]")
+    headwater.ok("apply", "-f", applied, "--credentials", tmp_path / "keys")
+    headwater.ok("policy", "set", "acme/lake", "file-collection", "--mode", "report")
+    declare(
+        "snapshots: [{branches: etl/*, minToKeep: 2}, {maxAge: 7d}], fileCollection: {mode: report}",
+        "privileges: [TABLE_LIST], namespace: [sales]",
+    )
+
+    assert headwater("diff", "-f", applied).stdout.splitlines() == [
+        "Catalog lake:",
+        "  policies.metadataFiles.keep: 9 → (nothing)",
+        '  policies.snapshots[*].maxAge: "5d" → "7d"',
+        '  policies.snapshots[].branches: ["*"] → ["etl/*","*"]',
+        "  policies.snapshots[etl/*].minToKeep: (nothing) → 2",
+        "  roles.reader.grants:",
+        "    - TABLE_LIST on catalog acme/lake",
+        "    + TABLE_LIST on namespace sales of catalog acme/lake",
+        "  would update catalog acme/lake: policies.snapshots, policies.metadataFiles, policies.fileCollection",
+    ]
 
 
 def test_missing_realm_is_a_difference(headwater: CommandLine, files: Path) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+from commandline import CommandLine
 
+from headwater.cli import main
+from headwater.console import UndashedPath
 from headwater.durability import make_folder, write_new
 from headwater.errors import RefusedError
 
@@ -60,3 +65,23 @@ def test_new_folders_are_synced_in_those_above(tmp_path: Path, synced: list[Path
 
     assert set(synced) == {tmp_path, tmp_path / "a", tmp_path / "a" / "b"}
     assert stat.S_IMODE((tmp_path / "a" / "b" / "c").stat().st_mode) == 0o700
+
+
+def path_types(group: click.Group) -> Iterator[tuple[str, click.Path]]:
+    """The types of all parameters that are paths, by command."""
+    ctx = click.Context(group)
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        if isinstance(command, click.Group):
+            yield from path_types(command)
+        elif command is not None:
+            yield from ((name, each.type) for each in command.params if isinstance(each.type, click.Path))
+
+
+def test_every_path_knows_what_a_dash_is(headwater: CommandLine) -> None:
+    others = {name for name, kind in path_types(main) if not isinstance(kind, UndashedPath)}
+    result = headwater("realm", "export", "acme", "-")
+
+    assert others == {"apply", "diff", "delete"}  # where it is standard input
+    assert result.exit_code == 2
+    assert "write ./- for that name" in result.stderr

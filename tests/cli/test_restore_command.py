@@ -62,6 +62,27 @@ def test_dry_run_needs_no_confirmation(headwater: CommandLine, dropped: str) -> 
     assert (result.exit_code, result.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("text", ["main~1", "~1", "-~1", "before"])
+def test_restoration_takes_the_revisions_of_other_commands(
+    headwater: CommandLine, lake: Catalog, dropped: str, text: str
+) -> None:
+    lake.create_tag("before", dropped)
+
+    [step] = headwater.data("realm", "restore", "acme/lake@main", "--to", text, "--dry-run")
+
+    assert step["target"] == dropped
+
+
+@pytest.mark.parametrize(
+    ("address", "text", "code"),
+    [("acme/lake@main", "yesterday", 3), ("acme/lake@main", "main~9", 3), ("acme/lake", "main~1", 5), ("acme", "a b", 2)],
+)
+def test_revision_of_nothing_is_told(headwater: CommandLine, dropped: str, address: str, text: str, code: int) -> None:
+    result = headwater("realm", "restore", address, "--to", text, "--dry-run")
+
+    assert (result.exit_code, text in result.stderr) == (code, True), result.stderr
+
+
 def test_restoration_can_be_left_to_a_worker(headwater: CommandLine, dropped: str) -> None:
     task = headwater.data("realm", "restore", "acme/lake@main", "--to", dropped, "--confirm", "acme", "--detach")
 

@@ -50,6 +50,16 @@ def test_expiry_is_a_task_that_this_process_does(headwater: CommandLine, store: 
     assert lake.snapshots("orders") == [1, 3]
 
 
+@pytest.mark.parametrize("options", [("--older-than", "1s"), ()], ids=["limits", "policies"])
+def test_author_of_an_expiry_is_who_asks(headwater: CommandLine, lake: ExpiringLake, options: tuple[str, ...]) -> None:
+    headwater.ok("policy", "set", "acme/lake", "snapshots", "--max-age", "1s")
+
+    headwater.ok("snapshots", "expire", "acme/lake", *options, "--author", "ann")
+
+    entry = headwater.data("catalog", "log", "acme/lake", "--limit", "1")[0]
+    assert (entry["authors"], entry["committer"]) == (["ann"], "headwater")
+
+
 def test_expiry_takes_tables_branches_and_a_number(headwater: CommandLine, lake: ExpiringLake) -> None:
     def snapshots(*options: str) -> int:
         count: int = headwater.data("snapshots", "expire", "acme/lake", "--older-than", "1s", "--dry-run", *options)[

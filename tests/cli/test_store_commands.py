@@ -15,7 +15,7 @@ from commandline import CommandLine
 
 from headwater.cli import main
 
-MAKES_A_STORE = {"apply", "realm create", "realm import", "store create", "up", "worker"}
+MAKES_A_STORE = {"apply", "realm create", "realm import", "store create", "up"}
 NEEDS_NO_STORE = {"access privileges", "client-config", "completion", "diff", "files codes", "init", "spark-archive", "version"}
 MORE = {"gc explain": ["0123456789abcdef"], "table adopt": ["--all"]}
 """What a command needs although none of its parameters is required alone."""

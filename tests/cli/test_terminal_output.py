@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from headwater import terminal
 from headwater.cli import main
 from headwater.cli.cli_session import CliSession, print_note
-from headwater.console import ResultView, ViewField
+from headwater.cli.comparison_text import fitted
+from headwater.console import ResultView, ViewField, csv_text
 from headwater.store import Store
 from headwater.tasks import TaskQueue
-from headwater.terminal import ProgressLine, paint_state
-from headwater.text_tables import TextLayout, text_table
+from headwater.terminal import ProgressLine, paint_state, shortened, text_width
+from headwater.text_tables import TextLayout, result_lines, text_table
 
 ERASE = "\r\x1b[K"
 THING: ResultView[dict[str, Any]] = ResultView(
@@ -265,3 +266,49 @@ def test_person_sees_cut_columns_and_colored_states(
     assert max(map(len, listed)) <= 40 and listed[0].endswith("…")
     assert "\x1b[32mACTIVE\x1b[0m" in shown
     assert "\x1b" not in seen("realm", "show", "acme")
+
+
+WIDE = [["日本語", 1], ["emoji😀", 2], ["e\u0301t\u00e9", 3], ["plain", 4]]
+
+
+def test_columns_are_aligned_beside_wide_characters() -> None:
+    lines = text_table(["NAME", "NUMBER"], WIDE)
+
+    assert {text_width(line[: line.rindex(" ") + 1]) for line in lines[1:]} == {10}
+
+
+@given(st.text(st.sampled_from("a日é😀\u0301"), max_size=30), st.integers(1, 20))
+def test_shortened_text_fits(text: str, width: int) -> None:
+    short = shortened(text, width)
+
+    assert text_width(short) <= width
+    assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
+
+
+@pytest.mark.parametrize("obeyed", ["\x1b[2J", "\x07", "\t", "\x7f", "\x9b2J", "\u202e", "\u2066", "\u2028", "\udcff"])
+def test_characters_that_a_terminal_obeys_are_shown(obeyed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data = {"name": f"a{obeyed}b", "properties": {f"c{obeyed}": "d"}}
+    texts = [*result_lines(data), *text_table(["NAME"], [[data["name"]], [data["properties"]]]), fitted(data["name"])]
+    print_note(f"what{obeyed}ever")
+
+    shown = obeyed[0].encode("unicode_escape").decode()
+    assert [text for text in texts if obeyed[0] in text] == []
+    assert [text for text in texts if shown in text] == [text for text in texts if text not in ("properties:", "NAME")]
+    assert capsys.readouterr().err == f"headwater: what{shown}{obeyed[1:]}ever\n"
+
+
+@pytest.mark.parametrize("text", ["a,b", "a\nb", "a\rb", 'a"b', " a ", "", "a\r\nb", "日本"])
+@pytest.mark.parametrize("more", [{}, {"state": "on"}])
+def test_any_text_survives_as_csv(text: str, more: dict[str, str]) -> None:
+    row = {"name": text, **more}
+    written = csv_text([row], list(row))
+
+    assert list(csv.DictReader(io.StringIO(written, newline=""))) == [row]
+    assert "\r\n" not in written.replace(text, "")
+
+
+def test_argument_that_is_no_text_is_told(headwater: CommandLine) -> None:
+    result = headwater("realm", "show", "a\udcff")
+
+    assert result.exit_code == 2
+    assert r"the argument 'a\udcff' is not UTF-8" in result.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from logged_process import LoggedProcess, free_port
 
+from noisy_python import noisy_variables
 from servers.redis_broker import redis_server
 
 
@@ -23,8 +24,12 @@ def redis_url(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., LoggedProcess]]:
-    """``start(["worker"], {"HEADWATER_STORE": ...})`` runs `headwater worker`; what still runs at the end is killed."""
+    """``start(["worker"], {"HEADWATER_STORE": ...})`` runs `headwater worker`; what still runs at the end is killed.
+
+    Each has a variable that is no setting and one that Kubernetes sets for a Service, and is noisy.
+    """
     started: list[LoggedProcess] = []
+    common = {"HEADWATER_QWERTY": "1", "HEADWATER_SERVER_SERVICE_HOST": "10.0.0.1"} | noisy_variables(tmp_path)
 
     def run(words: list[str], variables: dict[str, str], *, port: int | None = None) -> LoggedProcess:
         others = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
@@ -32,7 +37,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., LoggedProcess]]:
         with paths[0].open("wb") as out, paths[1].open("wb") as err:
             command = [sys.executable, "-m", "headwater", *words]
             process = subprocess.Popen(
-                command, env=others | variables, stdout=out, stderr=err, cwd=tmp_path, start_new_session=True
+                command, env=others | common | variables, stdout=out, stderr=err, cwd=tmp_path, start_new_session=True
             )
         started.append(LoggedProcess(process, paths, port or free_port()))
         return started[-1]

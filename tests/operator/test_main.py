@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from base64 import b64decode
@@ -25,6 +26,7 @@ from kube_fixtures import Installation, installation
 from kubetest import Cluster, Namespace, Operator, start_operator, wait_for
 from kubetest.emulated import Emulated, start_emulated, write_kubeconfig
 from kubetest.processes import clean_environment
+from noisy_python import NOISE, noisy_variables
 
 __all__ = ["installation"]
 
@@ -82,6 +84,18 @@ def test_faults_in_both_kinds_of_settings_are_told_at_once(run: Run, monkeypatch
 
     assert code == 2
     assert "HEADWATER_RUNS_KEPT" in complaint and "HEADWATER_OPERATOR_PORT" in complaint
+
+
+@pytest.mark.parametrize(("variable", "code"), [("HEADWATER_OPERATOR_PORT", 2), ("KUBECONFIG", 5)])
+def test_failure_is_a_line_of_a_json_log(run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, code: int) -> None:
+    monkeypatch.setenv("HEADWATER_LOG_FORMAT", "json")
+    monkeypatch.setenv("HEADWATER_STORE", "memory://")
+    monkeypatch.setenv(variable, "nothing")
+    for owner, hook in ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook")):
+        monkeypatch.setattr(owner, hook, getattr(owner, hook))
+    ended, _, complaint = run("run")
+
+    assert (ended, [json.loads(line)["level"] for line in complaint.splitlines()][-1]) == (code, "error")
 
 
 @pytest.mark.parametrize("command", ["run", "check"])
@@ -315,13 +329,19 @@ def test_lease_is_not_there_without_election(installation: Installation, namespa
 
 
 @pytest.mark.long
-def test_logs_are_lines_of_json_for_a_machine(installation: Installation) -> None:
-    operator = installation.start_operator(LOG_FORMAT="json")
+def test_logs_are_lines_of_json_for_a_machine(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    installation.changes |= {"LOG_FORMAT": "json", "QWERTY": "1", "SERVER_PORT_8181_TCP": "tcp://10.0.0.1:8181"}
+    for name, value in noisy_variables(installation.folder).items():
+        monkeypatch.setenv(name, value)
+    operator = installation.start_operator()
     operator.stop()
     lines = [json.loads(line) for line in operator.said.splitlines()]
+    events = [line["event"] for line in lines]
 
     assert {"event", "level", "timestamp"} <= set(lines[0])
-    assert "leader elected" in [line["event"] for line in lines]
+    assert "leader elected" in events
+    assert len([event for event in events if "HEADWATER_" in event]) == 1
+    assert [noise for noise in NOISE if not any(noise in event for event in events)] == []
 
 
 @pytest.mark.long

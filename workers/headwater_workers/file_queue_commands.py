@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
-from headwater.console import ResultView, ViewField, count_text, prints, time_field
+from headwater.console import ResultView, UndashedPath, ViewField, count_text, prints, time_field
 from headwater.errors import NotFoundError
 from headwater.files import open_file_references
 from headwater.logs import LEVELS
@@ -25,7 +25,7 @@ from headwater_workers.file_queue import (
 )
 
 T = TypeVar("T")
-FOLDER = click.Path(file_okay=False, path_type=Path)
+FOLDER = UndashedPath(file_okay=False)
 folder_option = click.option(
     "--broker-folder", type=FOLDER, help="Folder of the embedded broker; default: beside the SQLite file."
 )
@@ -107,7 +107,7 @@ SET_ASIDE: ResultView[SetAsideRequest] = ResultView(
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True, help="What is logged.")
 @click.option(
     "--alive-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=UndashedPath(dir_okay=False),
     help="File that is touched every few seconds while all committers turn, for a probe that looks at its age.",
 )
 @click.option("--parent", type=int, hidden=True, help="Stop when this process, which started the committers, is gone.")

@@ -43,6 +43,7 @@ log = structlog.get_logger(__name__)
 def serve_worker(
     settings: Settings,
     broker: Broker,
+    store: Store,
     *,
     concurrency: int,
     log_level: str = "info",
@@ -51,6 +52,7 @@ def serve_worker(
 ) -> int:
     """Work until SIGTERM or SIGINT; running tasks are then handed back at their next check.
 
+    store         of the main process; each child opens one of its own
     concurrency   tasks done at the same time, each in a separate process
     parent        a process whose end is this worker's end, too
     alive_file    touched every few seconds as long as the worker is well
@@ -63,7 +65,6 @@ def serve_worker(
     app.task(name=LOOK)(children.look)
     with ExitStack() as closing:
         pulse = closing.enter_context(Pulse(alive_file))
-        store = closing.enter_context(open_store(settings.store, settings=settings))
         is_ready = threading.Event()
         signals.worker_ready.connect(lambda **_: is_ready.set(), weak=False)
         metrics = WorkerMetrics(

@@ -12,7 +12,7 @@ import click
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from headwater.console import DURATION, prints
+from headwater.console import DURATION, UndashedPath, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.logs import LEVELS
@@ -42,6 +42,7 @@ class CommandSession(Protocol):
 
     @property
     def settings(self) -> Settings: ...
+    def open_store(self) -> Store: ...
     def create_store(self, check: Callable[[], object]) -> Store: ...
     def say(self, sentence: str) -> None: ...
     def print_result(self, data: Any, lines: Callable[[], Sequence[str]]) -> None: ...
@@ -50,7 +51,7 @@ class CommandSession(Protocol):
 concurrency_option = click.option(
     "--concurrency", type=click.IntRange(min=1), default=2, show_default=True, help="Tasks done at the same time."
 )
-FOLDER = click.Path(file_okay=False, path_type=Path)
+FOLDER = UndashedPath(file_okay=False)
 
 
 @click.command(name="worker")
@@ -59,7 +60,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True, help="What is logged.")
 @click.option(
     "--alive-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=UndashedPath(dir_okay=False),
     help="File that is touched every few seconds while the worker is well, for a probe that looks at its age.",
 )
 @click.option("--parent", type=int, hidden=True, help="Stop when this process, which started the worker, is gone.")
@@ -72,10 +73,13 @@ def worker_command(
     alive_file: Path | None,
     parent: int | None,
 ) -> int:
-    """Do the tasks of the store until SIGTERM, which hands running ones back."""
+    """Do the tasks of the store until SIGTERM, which hands running ones back. Exit code 3 where there is no store."""
     settings = session.settings
     broker = broker_of(settings, broker_folder)
-    return serve_worker(settings, broker, concurrency=concurrency, log_level=log_level, parent=parent, alive_file=alive_file)
+    with session.open_store() as store:
+        return serve_worker(
+            settings, broker, store, concurrency=concurrency, log_level=log_level, parent=parent, alive_file=alive_file
+        )
 
 
 @click.command(name="up")
@@ -175,7 +179,7 @@ def _up_probes(
 
 
 @click.command(name="spark-archive")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=UndashedPath(dir_okay=False))
 @click.option("--without", multiple=True, metavar="NAME", help="A distribution that executors have or can do without.")
 @click.pass_obj
 def spark_archive_command(session: CommandSession, file: Path, without: tuple[str, ...]) -> int:

@@ -153,6 +153,7 @@ class CatalogLake:
             keys=tuple(content_key(key).elements for key in tables),
             older_than=None if older_than is None else read_time(older_than),
             keep=retain_last,
+            author=self._session.author,
         )
         if dry_run:
             told = self._told(progress, EXPIRE_SNAPSHOTS)

@@ -35,6 +35,18 @@ from headwater.realms import (
 )
 from headwater.store import ObjectId, id_text
 
+
+@dataclass(frozen=True, slots=True)
+class PrintedCredentials:
+    """Standard output in place of a file. Each call makes new credentials, and prints them before the realm knows them."""
+
+    write: Callable[[str], None]
+
+    def __str__(self) -> str:
+        return "standard output"
+
+
+Place = Path | PrintedCredentials
 Renew = Callable[[CredentialsHash, str], Principal]
 Warn = Callable[[str], None]
 
@@ -49,8 +61,10 @@ class CredentialsFile:
     replaces: str | None = None
 
 
-def check_place(path: Path) -> None:
+def check_place(path: Place) -> None:
     """raises RefusedError when a new file cannot be put there"""
+    if isinstance(path, PrintedCredentials):
+        return
     if path.exists():
         raise RefusedError(f"{path} exists, and credentials are never overwritten: name another file")
     if not path.absolute().parent.is_dir():
@@ -58,7 +72,7 @@ def check_place(path: Path) -> None:
 
 
 def ensure_credentials(
-    path: Path, realm: Realm, *, principal: str = ROOT_PRINCIPAL, replaces: str | None = None
+    path: Place, realm: Realm, *, principal: str = ROOT_PRINCIPAL, replaces: str | None = None
 ) -> CredentialsFile:
     """Returns the credentials in the file. Without a file it makes new ones, which are on disk before this returns.
 
@@ -66,6 +80,10 @@ def ensure_credentials(
     replaces      client id of the credentials that new ones replace
     raises        RefusedError for a file that is not this very realm's and principal's, or that cannot be written
     """
+    if isinstance(path, PrintedCredentials):
+        made = CredentialsFile(new_credentials(), replaces)
+        path.write(json.dumps(_content(realm, principal, made), indent=2) + "\n")
+        return made
     try:
         content = _content(realm, principal, CredentialsFile(new_credentials(), replaces))
         write_once(path, (json.dumps(content, indent=2) + "\n").encode())
@@ -108,7 +126,7 @@ def _key_text(realm: Realm) -> str:
 
 
 def rotate_into_file(
-    realms: RealmRegistry, realm_id: str, name: str, file: Path, *, overlap_seconds: float | None, warn: Warn
+    realms: RealmRegistry, realm_id: str, name: str, file: Place, *, overlap_seconds: float | None, warn: Warn
 ) -> Principal:
     """Rotate the credentials of a principal: new ones into the file, then their hash into the realm."""
 
@@ -118,7 +136,7 @@ def rotate_into_file(
     return _renewed(realms, realm_id, name, file, renew, warn)
 
 
-def reset_into_file(realms: RealmRegistry, realm_id: str, name: str, file: Path, *, warn: Warn) -> Principal:
+def reset_into_file(realms: RealmRegistry, realm_id: str, name: str, file: Place, *, warn: Warn) -> Principal:
     """Reset the credentials of a principal: new ones into the file, then their hash into the realm."""
 
     def renew(hashed: CredentialsHash, replaces: str) -> Principal:
@@ -138,10 +156,10 @@ def ready_realm(realms: RealmRegistry, realm_id: str) -> Realm:
     return realm
 
 
-def _renewed(realms: RealmRegistry, realm_id: str, name: str, file: Path, renew: Renew, warn: Warn) -> Principal:
+def _renewed(realms: RealmRegistry, realm_id: str, name: str, file: Place, renew: Renew, warn: Warn) -> Principal:
     """Returns the principal with the file's credentials. Warns if an earlier, interrupted run had put them into force."""
     realm, held = ready_realm(realms, realm_id), _read_holder(realms, realm_id, name)
-    if not file.exists():
+    if not _is_there(file):
         check_place(file)
     kept = ensure_credentials(file, realm, principal=name, replaces=held.credentials.client_id)
     if verify_secret(held.credentials, kept.credentials):
@@ -172,7 +190,7 @@ def _read_holder(realms: RealmRegistry, realm_id: str, name: str) -> Principal:
     return read_principal(realms, realm_id, name)
 
 
-def _check_meant(kept: CredentialsFile, file: Path, name: str) -> None:
+def _check_meant(kept: CredentialsFile, file: Place, name: str) -> None:
     """Refuse the file of the principal's first credentials: it holds those that are to be replaced."""
     if kept.replaces is None:
         raise RefusedError(
@@ -180,10 +198,10 @@ def _check_meant(kept: CredentialsFile, file: Path, name: str) -> None:
         )
 
 
-def create_into_file(realms: RealmRegistry, realm: Realm, name: str, file: Path, *, warn: Warn) -> Principal:
+def create_into_file(realms: RealmRegistry, realm: Realm, name: str, file: Place, *, warn: Warn) -> Principal:
     """The principal with the file's credentials: made now, or by the same call, interrupted or called twice at once."""
     held = find_principal(realms, realm.id, name)
-    is_file_there = file.exists()
+    is_file_there = _is_there(file)
     if not is_file_there:
         if held is not None:
             raise _taken(realm, name)
@@ -206,6 +224,10 @@ def create_into_file(realms: RealmRegistry, realm: Realm, name: str, file: Path,
     if not verify_secret(held.credentials, kept.credentials):
         raise _taken(realm, name)
     return held
+
+
+def _is_there(place: Place) -> bool:
+    return isinstance(place, Path) and place.exists()
 
 
 def _taken(realm: Realm, name: str) -> SwapConflictError:

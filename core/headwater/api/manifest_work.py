@@ -12,6 +12,8 @@ from headwater.reconcile import (
     FileCredentials,
     ManagerIdentity,
     Manifest,
+    ManifestComparison,
+    ManifestText,
     ReconcileOutcome,
     UnwrittenCredentials,
     as_deletion,
@@ -41,8 +43,8 @@ class ManifestDifference:
     """What is stored, compared with one manifest.
 
     is_missing    there is no such realm or catalog
-    fields        those of its definition that differ
-    steps         what else would be done: who may do what, policies, creation and deletion
+    fields        those that differ
+    steps         what else would be done: creation, deletion, credentials
     refused       why nothing, or not all of it, would be done
     """
 
@@ -93,7 +95,7 @@ class ManifestInfo:
 class FieldDifferenceInfo:
     """A field of a realm or catalog that is stored with another value than its manifest declares.
 
-    field         in the words of the manifest, such as ``retention.content.age``
+    field         in the words of the manifest, such as ``retention.content.age`` or ``roles.analysts.privileges``
     stored, declared  as JSON; None: nothing
     """
 
@@ -109,7 +111,7 @@ class ManifestDifferenceInfo:
     subject       kind and name
     missing       there is no such realm or catalog
     fields        fields that differ
-    steps         what else would be done: access, policies, creation and deletion, a sentence each
+    steps         what else would be done: creation, deletion, credentials, a sentence each
     refused       why something of it would not be done
     """
 
@@ -136,9 +138,9 @@ class ManifestDifferenceInfo:
         )
 
 
-def read_manifests(store: Store, paths: Sequence[str | Path]) -> tuple[Manifest, ...]:
+def read_manifests(store: Store, paths: Sequence[str | Path | ManifestText]) -> tuple[Manifest, ...]:
     """The manifests of files and folders, checked with the realms that a store has; raises ManifestError with every fault."""
-    return load_manifests(tuple(map(Path, paths)), settings=store.settings, known_realms=known_realms(store))
+    return load_manifests(paths, settings=store.settings, known_realms=known_realms(store))
 
 
 def apply_manifests(store: Store, manifests: Sequence[Manifest], folder: Path, *, is_dry_run: bool) -> list[ManifestInfo]:
@@ -164,17 +166,20 @@ def compare_manifests(dry: Store, manifests: Sequence[Manifest]) -> list[Manifes
     dry           a store that forgets what is written to it
     """
     me, ordered = ManagerIdentity(), in_turn(manifests)
-    fields = [() if manifest.metadata.is_deletion else compare_manifest(dry, manifest, manager=me) for manifest in ordered]
+    nothing = ManifestComparison(())
+    compared = [
+        nothing if manifest.metadata.is_deletion else compare_manifest(dry, manifest, manager=me) for manifest in ordered
+    ]
     outcomes = _reconciled(dry, ordered, UnwrittenCredentials("credentials"))
     return [
         ManifestDifference(
             subject=outcome.subject,
-            is_missing=differing is None,
-            fields=differing or (),
-            steps=_steps(outcome),
+            is_missing=comparison is None,
+            fields=(comparison or nothing).fields,
+            steps=_steps(outcome, told=(comparison or nothing).told),
             refused=(*(each.message for each in outcome.refused), *(() if outcome.error is None else (str(outcome.error),))),
         )
-        for differing, outcome in zip(fields, outcomes, strict=True)
+        for comparison, outcome in zip(compared, outcomes, strict=True)
     ]
 
 
@@ -187,12 +192,13 @@ def _reconciled(store: Store, manifests: Sequence[Manifest], credentials: Creden
     return reconcile(store, manifests, credentials=credentials, manager=ManagerIdentity())
 
 
-def _steps(outcome: ReconcileOutcome) -> tuple[str, ...]:
-    """The steps beyond those of fields. A catalog's policies are no fields, though they are updated like them."""
+def _steps(outcome: ReconcileOutcome, *, told: frozenset[str]) -> tuple[str, ...]:
+    """The steps beyond those that fields tell of."""
     return tuple(
         step.future
         for step in outcome.steps
         if step.future
+        and step.future not in told
         and step.reason not in _FIELD_STEPS
         and (step.reason != "CatalogUpdated" or ": policies." in step.message)
     )

@@ -46,7 +46,7 @@ from headwater.realms import (
     read_realm_grants,
 )
 from headwater.reconcile import release_realm
-from headwater.restore import RestoreRequest, RestoreTarget, plan_restoration
+from headwater.restore import RestoreRequest, plan_restoration, read_restore_target
 from headwater.store import confirm_clock, id_of
 from headwater.tasks import TaskQueue
 
@@ -129,7 +129,7 @@ class RealmClient:
     def plan_restore(self, to: str | datetime, *, reference: str = "", prune: bool = False) -> Sequence[Mapping[str, Any]]:
         """The steps of a restoration, as `headwater realm restore --dry-run -o json` prints them. Writes nothing.
 
-        to            a commit's hash, a time, or an age such as ``90m``
+        to            a commit's hash, a time, or an age such as ``90m``; for a branch or tag also ``main~1``, from its head now
         reference     ``lake/main``, a catalog, or a reference such as ``grants``; empty: the whole realm
         prune         delete branches, tags and catalogs that were made later
         """
@@ -361,7 +361,8 @@ class RealmClient:
         return list(map(StopInfo.of, find_stops_around(store, read_scope(store, self.id, ""))))
 
     def _restoration(self, to: str | datetime, reference: str, *, prune: bool) -> RestoreRequest:
-        aim = RestoreTarget.from_text(to if isinstance(to, str) else to.isoformat(), self._session.store.clock.now())
+        rows = self._session.open_rows(self.id)
+        aim = read_restore_target(rows, reference, to if isinstance(to, str) else to.isoformat())
         return RestoreRequest(reference=reference, aim=aim, prune=prune, author=self._session.author)
 
     def _check_confirmed(self, confirm: str, done: str) -> None:

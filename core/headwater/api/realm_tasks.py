@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from headwater.api.catalog_imports import other_task_error
-from headwater.api.credentials_files import check_place, ensure_credentials
+from headwater.api.credentials_files import Place, check_place, ensure_credentials
 from headwater.errors import RefusedError, SwapConflictError
 from headwater.jobs import PURGE, RESTORE
 from headwater.realms import (
@@ -30,9 +29,9 @@ _FRESH = (RealmState.CREATED, RealmState.INITIALIZING)
 
 
 def make_realm(
-    realms: RealmRegistry, realm_id: str, file: Path, *, properties: Mapping[str, str], purge_hold_seconds: float | None
+    realms: RealmRegistry, realm_id: str, file: Place, *, properties: Mapping[str, str], purge_hold_seconds: float | None
 ) -> Realm:
-    """Create a realm, with the credentials of its root in a new file. After an interruption, the same call goes on."""
+    """Create a realm, with the credentials of its root in a new file, or printed. After an interruption, the same call goes on."""
     fresh = realms.find_realm(realm_id)
     if fresh is None:
         check_place(file)
@@ -94,6 +93,6 @@ def _check_root(realms: RealmRegistry, target: Realm, credentials: Credentials) 
     if root is None or not verify_secret(root.credentials, credentials):
         client = root.credentials.client_id if root else "unknown"
         raise RefusedError(
-            f"realm {target.id!r} was bootstrapped with other credentials than the file's: those of client {client}; "
+            f"realm {target.id!r} was bootstrapped with other credentials than these: those of client {client}; "
             f"where nobody has those, `headwater realm reset-credentials {target.id} --credentials OTHER_FILE` makes new ones"
         )

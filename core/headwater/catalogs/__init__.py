@@ -72,7 +72,7 @@ from headwater.catalogs.history.key_comparison import ComparedSides, KeyComparis
 from headwater.catalogs.history.log_expression import LogExpression
 from headwater.catalogs.history.recent_pointers import PointerState, RecentPointer, RecentPointers
 from headwater.catalogs.history.ref_relation import ReferenceExpression, RefRelation
-from headwater.catalogs.history.revspec import RefTarget, parse_revspec
+from headwater.catalogs.history.revspec import RefTarget, StepSign, parse_revspec
 from headwater.catalogs.history.three_way import KeyMerge, MergedKey, MergeMode, MergeOptions, MergeOutcome
 from headwater.catalogs.importer.import_commit import ImportOptions, import_tables, survey_scope
 from headwater.catalogs.importer.import_report import ROWS_SHOWN, ImportReport, ParquetReport, ReportRow
@@ -185,6 +185,7 @@ __all__ = [
     "RequestKey",
     "RequestKeyReusedError",
     "SideCommit",
+    "StepSign",
     "StoredPlaces",
     "TableClaim",
     "TableClaims",

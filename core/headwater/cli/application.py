@@ -13,12 +13,12 @@ from typing import Any, cast
 import click
 import structlog
 
-from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
+from headwater.cli.cli_session import CliSession, lines_of, print_note
 from headwater.cli.help_texts import HELP_TEXTS, examples_text
 from headwater.console import Program, debug_option, option_group, result_options, session_option
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.interrupts import raise_at_interrupts
-from headwater.logs import log_to_stderr
+from headwater.logs import is_log_json, log_to_stderr
 from headwater.settings import Settings
 from headwater.terminal import end_line, erase_line
 

@@ -11,6 +11,7 @@ import click
 
 from headwater.api.manifest_work import planned_sentences, read_manifests
 from headwater.cli.cli_session import CliSession, lines_of
+from headwater.cli.command_options import FOLDER
 from headwater.console import ResultView, ViewField, list_of, prints, text_field, time_after
 from headwater.errors import RefusedError
 from headwater.exits import exit_code
@@ -19,6 +20,7 @@ from headwater.reconcile import (
     FileCredentials,
     ManagerIdentity,
     Manifest,
+    ManifestText,
     ReconcileOutcome,
     RefuseManifest,
     ReportDrift,
@@ -79,6 +81,8 @@ APPLIED: ResultView[AppliedManifest] = ResultView(
     ),
 )
 
+
+_DASH = Path("-")
 manifests_option: Callable[[F], F] = click.option(
     "-f",
     "--file",
@@ -87,7 +91,7 @@ manifests_option: Callable[[F], F] = click.option(
     required=True,
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A file of manifests, or a folder of such files; may be repeated.",
+    help="A file of manifests, a folder of such files, or - for standard input; may be repeated.",
 )
 credentials_option: Callable[[F], F] = click.option(
     "--credentials",
@@ -95,7 +99,7 @@ credentials_option: Callable[[F], F] = click.option(
     metavar="FOLDER",
     default="credentials",
     show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Where the credentials of new realms and principals are written, a file each, readable by you only.",
 )
 
@@ -112,11 +116,16 @@ def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path, dr
     """
     if dry_run:
         with session.open_dry_store() as store:
-            manifests = read_manifests(store, paths)
+            manifests = read_manifests(store, given_manifests(session, paths))
             return carry_out(session, store, manifests, UnwrittenCredentials(folder), is_dry_run=True)
-    with session.create_store(lambda: load_manifests(paths, settings=session.settings)) as store:
-        manifests = read_manifests(store, paths)
+    with session.create_store(lambda: load_manifests(given_manifests(session, paths), settings=session.settings)) as store:
+        manifests = read_manifests(store, given_manifests(session, paths))
         return carry_out(session, store, manifests, FileCredentials(folder))
+
+
+def given_manifests(session: CliSession, paths: Sequence[Path]) -> list[Path | ManifestText]:
+    """The manifests that paths name, where ``-`` is standard input."""
+    return [ManifestText("standard input", session.standard_input) if path == _DASH else path for path in paths]
 
 
 def carry_out(

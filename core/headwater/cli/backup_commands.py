@@ -15,7 +15,7 @@ from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import RESTORED_SCOPE, Address, address_argument
 from headwater.cli.command_options import (
     AIM,
-    NEW_FILE,
+    FILE,
     TIME,
     author_option,
     confirm_option,
@@ -30,7 +30,7 @@ from headwater.exits import FINDINGS
 from headwater.jobs import RESTORE, run_export, run_load, run_restore
 from headwater.outcome_text import has_findings, outcome_lines
 from headwater.realms import RealmRegistry
-from headwater.restore import RestoreAction, RestoreRequest, RestoreTarget, plan_restoration
+from headwater.restore import RestoreAction, RestoreRequest, plan_restoration, read_restore_target
 from headwater.store import checked_realm_id
 
 _HELD: tuple[ViewField[dict[str, Any]], ...] = (
@@ -95,7 +95,7 @@ RESTORATION: ResultView[Mapping[str, Any]] = ResultView(
 
 @click.command(name="export")
 @realm_argument
-@click.argument("file", metavar="FILE", type=NEW_FILE)
+@click.argument("file", metavar="FILE", type=FILE)
 @click.option(
     "--as-of",
     metavar="TIME",
@@ -129,7 +129,7 @@ def export_realm_command(
 
 
 @click.command(name="import")
-@click.argument("file", metavar="FILE", type=NEW_FILE)
+@click.argument("file", metavar="FILE", type=FILE)
 @realm_argument
 @click.option("--inactive", is_flag=True, help="Leave the new realm INACTIVE; `headwater realm activate` lets it serve users.")
 @detach_option("Leave the work to a worker, which reads FILE on its own machine.")
@@ -158,7 +158,8 @@ def import_realm_command(session: CliSession, file: Path, realm_id: str, inactiv
     metavar="COMMIT|TIME",
     type=AIM,
     required=True,
-    help="A commit (of one reference), a time such as 2026-05-28T20:26:40Z, or 90m for as long ago.",
+    help="A time such as 2026-05-28T20:26:40Z, or 90m for as long ago; for a branch or tag also a commit, or"
+    " main~1 for the one before main's head now.",
 )
 @click.option("--prune", is_flag=True, help="Delete branches, tags and catalogs that were made later.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, and write nothing.")
@@ -191,10 +192,10 @@ def restore_command(
     with session.open_store() as store:
         realms = RealmRegistry(store)
         realm = realms.read_realm(realm_id)
-        request = RestoreRequest(
-            reference=reference, aim=RestoreTarget.from_text(aim, store.clock.now()), prune=prune, author=session.author(author)
-        )
-        plan = plan_restoration(realms.open_realm(realm_id), request)
+        rows = realms.open_realm(realm_id)
+        target = read_restore_target(rows, reference, aim)
+        request = RestoreRequest(reference=reference, aim=target, prune=prune, author=session.author(author))
+        plan = plan_restoration(rows, request)
         if dry_run or not plan.is_needed or confirm != realm_id:
             _show(session, [step.as_plain() for step in plan.steps])
             if not dry_run and confirm not in (None, realm_id):

@@ -21,11 +21,12 @@ from headwater.console import ConsoleSession, Output
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError
 from headwater.files import FileTable, open_file_table
 from headwater.files.open_references import open_file_references
+from headwater.logs import is_log_json
 from headwater.realms import RealmRegistry
-from headwater.settings import Settings, unknown_variables, variable_of
+from headwater.settings import Settings, unknown_variables
 from headwater.store import SYSTEM_REALM, ObjectId, ReadableRows, Store, id_text, open_store, parse_url
 from headwater.store.overlay import open_dry_store
-from headwater.terminal import end_line, erase_line, is_terminal, show_line
+from headwater.terminal import end_line, erase_line, is_terminal, printable, show_line
 from headwater.throttle import ProgressCallback, no_progress
 
 log = structlog.get_logger(__name__)
@@ -86,7 +87,7 @@ class CliSession(ConsoleSession):
             and self.store_url is None
             and self.defaults.origins.get("store", "").startswith("context")
         ):
-            store = f"the store is {parse_url(self.settings.store).shown}, by {self.defaults.told('store')}"
+            store = f"the store is {shown_store(self.settings.store)}, by {self.defaults.told('store')}"
         else:
             store = ""
         return list(filter(None, [store, self._doubt]))
@@ -107,6 +108,14 @@ class CliSession(ConsoleSession):
         for sentence in unknown_variables(os.environ, of_the_command_line=CallSettings.variables()):
             self.warn(sentence)
         return settings
+
+    @cached_property
+    def standard_input(self) -> str:
+        """All of standard input; RefusedError where it is no UTF-8."""
+        try:
+            return sys.stdin.buffer.read().decode()
+        except UnicodeDecodeError as fault:
+            raise RefusedError(f"standard input cannot be read: {fault}") from fault
 
     def open_store(self) -> Store:
         """The store, to be used in a ``with``. Opening leases nothing.
@@ -149,6 +158,11 @@ class CliSession(ConsoleSession):
         for row in listing.unreadable:
             self.warn(str(row))
 
+    def note(self, sentence: str) -> None:
+        """Say what was done on standard error, because standard output has something else alone."""
+        if not self.quiet:
+            print_note(sentence, level=logging.INFO)
+
     def warn(self, sentence: str) -> None:
         """Print a warning on standard error."""
         print_note(sentence)
@@ -156,7 +170,7 @@ class CliSession(ConsoleSession):
     @property
     def can_ask(self) -> bool:
         """Whether a person can answer a question."""
-        return sys.stdin.isatty() and sys.stderr.isatty()
+        return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
     @contextmanager
     def progress(self, title: str) -> Iterator[ProgressCallback]:
@@ -169,6 +183,14 @@ class CliSession(ConsoleSession):
             yield line.update
         finally:
             end_line()
+
+
+def shown_store(url: str) -> str:
+    """The URL of a store as it may be shown, also one that is wrong, of which nothing may be."""
+    try:
+        return parse_url(url).shown
+    except RefusedError:
+        return "(no URL)"
 
 
 @contextmanager
@@ -210,11 +232,6 @@ def lines_of(error: HeadwaterError) -> list[str]:
     return [*told.splitlines(), *(f"- {detail}" for detail in details if (detail.partition(": ")[2] or detail) not in told)]
 
 
-def is_log_json() -> bool:
-    """Whether standard error is a log in JSON. Reads the environment itself, because wrong settings are logged, too."""
-    return os.environ.get(variable_of("log_format")) == "json"
-
-
 def print_note(sentence: str, *, level: int = logging.WARNING, with_traceback: bool = False) -> None:
     """Print one line on standard error, for a person or as an entry of the JSON log.
 
@@ -224,7 +241,8 @@ def print_note(sentence: str, *, level: int = logging.WARNING, with_traceback: b
     if is_log_json():
         log.log(level, sentence, exc_info=with_traceback)
     else:
-        click.echo(f"headwater: {sentence}", err=True)
+        told = "\n".join(map(printable, sentence.split("\n")))
+        click.echo(f"headwater: {told}", err=True)
 
 
 def identifier(number: ObjectId | int | None) -> str | None:

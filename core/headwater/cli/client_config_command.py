@@ -11,6 +11,7 @@ import click
 
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import CATALOG_REF, WAREHOUSE, Address, address_argument
+from headwater.cli.command_options import FILE
 from headwater.console import ParsedType, ResultView, ViewField, prints
 from headwater.engines.engine_configs import (
     ANY_WAREHOUSE,
@@ -76,7 +77,7 @@ ENGINE: ResultView[EngineConfig] = ResultView(
     "--credentials",
     "credentials_file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="The credentials of a principal, for a server that asks who calls. What is printed names where the secret is.",
 )
 @click.option("--show-secret", is_flag=True, help="Print the secret of --credentials itself.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
@@ -12,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from headwater.catalogs import ContentKey, FilterExpression, parse_revspec
 from headwater.clock import Micros, SystemClock
-from headwater.console import ParsedType
+from headwater.console import ParsedType, UndashedPath
 from headwater.errors import RefusedError
 from headwater.restore import RestoreTarget
 from headwater.settings import is_duration, parse_duration
@@ -28,8 +27,9 @@ def _revspec(text: str) -> str:
 
 
 def _aim(text: str) -> str:
-    """The target of a restore: a commit, or a time in the past."""
-    RestoreTarget.from_text(text, SystemClock().now())
+    """The target of a restore: a commit, a time in the past, or a revision such as main~1."""
+    if RestoreTarget.find_in(text, SystemClock().now()) is None:
+        parse_revspec(text)
     return text
 
 
@@ -72,7 +72,8 @@ KEY = ParsedType("key", ContentKey.parse)
 REF = ParsedType("ref", _revspec)
 TIME = ParsedType("time", _time)
 END_TIME = ParsedType("time", _end_time)
-NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+FILE = UndashedPath(dir_okay=False)
+FOLDER = UndashedPath(file_okay=False)
 
 
 def live_names(function: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:

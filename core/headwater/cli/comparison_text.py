@@ -9,6 +9,7 @@ from headwater.catalogs import KeyComparison, KeySide, SideCommit
 from headwater.cli.cli_session import identifier
 from headwater.console import count_text, text_field, time_field
 from headwater.iceberg.metadata_changes import FacetChange, SnapshotFacts
+from headwater.terminal import printable, shortened
 
 WIDTH = 100
 """Columns that a line has at most; names of keys are never cut."""
@@ -142,7 +143,7 @@ def sums_text(side: KeySide) -> str:
 
 
 def _facet_text(facet: FacetChange) -> str:
-    before, after = (None if text is None else _cut(_line(text), _CELLS) for text in (facet.before, facet.after))
+    before, after = (None if text is None else shortened(_line(text), _CELLS) for text in (facet.before, facet.after))
     if before is None:
         return f"{facet.kind}: + {after}"
     return f"{facet.kind}: − {before}" if after is None else f"{facet.kind}: {before} → {after}"
@@ -150,11 +151,7 @@ def _facet_text(facet: FacetChange) -> str:
 
 def fitted(text: str) -> str:
     """A line that is no longer than ``WIDTH``."""
-    return _cut(text, WIDTH)
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    return shortened(printable(text), WIDTH)
 
 
 def _line(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from headwater.cli.cli_session import CliSession
+from headwater.cli.cli_session import CliSession, shown_store
 from headwater.cli.command_address import CONTEXT_SCOPE, Address, address_argument
 from headwater.cli.named_contexts import ContextFile, NamedContext, context_path
 from headwater.console import ResultView, ViewField, prints
@@ -29,7 +29,7 @@ class ContextRow:
 
 
 def _store(row: ContextRow) -> str | None:
-    return parse_url(row.context.store).shown if row.context.store else None
+    return shown_store(row.context.store) if row.context.store else None
 
 
 def _said(name: str) -> Any:
@@ -175,7 +175,7 @@ def _row(file: ContextFile, name: str) -> ContextRow:
 
 
 def _shown(name: str, value: str) -> str:
-    return parse_url(value).shown if name == "store" else value
+    return shown_store(value) if name == "store" else value
 
 
 def _absolute(url: str) -> str:

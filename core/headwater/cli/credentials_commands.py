@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from headwater.api.credentials_files import reset_into_file, rotate_into_file
+from headwater.api.credentials_files import Place, PrintedCredentials, reset_into_file, rotate_into_file
 from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import NEW_FILE, realm_argument
-from headwater.console import DURATION, ResultView, ViewField, prints, time_after, time_field
+from headwater.cli.command_options import realm_argument
+from headwater.console import DURATION, ResultView, UndashedPath, ViewField, prints, time_after, time_field
+from headwater.errors import RefusedError
 from headwater.realms import ROOT_PRINCIPAL, Principal, RealmRegistry, read_realm_grants
 
 F = TypeVar("F", bound=Callable[..., object])
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +59,39 @@ PRINCIPAL: ResultView[PrincipalRow] = ResultView(
     named_by="name",
 )
 
+
+class _CredentialsPlace(UndashedPath):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return PrintedCredentials(_print_whole) if value == "-" else super().convert(value, param, ctx)
+
+
+def _print_whole(text: str) -> None:
+    if sys.stdout is None:  # it was closed before the process began
+        raise RefusedError("the credentials could not be printed, and are not valid: standard output is closed")
+    try:
+        click.echo(text, nl=False)
+        sys.stdout.flush()  # they are out of the process before the realm knows them
+    except OSError as fault:
+        raise RefusedError(f"the credentials could not be printed, and are not valid: {fault.strerror}") from fault
+
+
 credentials_option: Callable[[F], F] = click.option(
     "--credentials",
-    "file",
+    "place",
     metavar="FILE",
     required=True,
-    type=NEW_FILE,
-    help="New file for the credentials, readable by you only. They are shown nowhere else.",
+    type=_CredentialsPlace(dir_okay=False),
+    help="New file for the credentials, readable by you only; - prints them on standard output, as JSON, and nothing else there."
+    " They are shown nowhere else.",
 )
+
+
+def show_with_credentials(session: CliSession, view: ResultView[T], item: T, sentence: str, place: Place) -> None:
+    """Show what a command did. Where credentials went to standard output, they are alone there, so it is said on standard error."""
+    if isinstance(place, PrintedCredentials):
+        session.note(sentence)
+    else:
+        session.show_done(view, item, sentence)
 
 
 overlap_option: Callable[[F], F] = click.option(
@@ -80,21 +107,21 @@ overlap_option: Callable[[F], F] = click.option(
 @credentials_option
 @overlap_option
 @prints(PRINCIPAL)
-def rotate_credentials_command(session: CliSession, realm_id: str, file: Path, overlap: float | None) -> None:
+def rotate_credentials_command(session: CliSession, realm_id: str, place: Place, overlap: float | None) -> None:
     """Rotate the root credentials of a realm. The former ones stay valid until the next rotation; older ones become invalid.
 
     A server that asks who calls opens the management of the realm to them. Anyone who has the store's URL needs none.
 
     After an interruption, run the same command to continue.
     """
-    show_rotated(session, realm_id, ROOT_PRINCIPAL, file, overlap_seconds=overlap)
+    show_rotated(session, realm_id, ROOT_PRINCIPAL, place, overlap_seconds=overlap)
 
 
 @click.command(name="reset-credentials")
 @realm_argument
 @credentials_option
 @prints(PRINCIPAL)
-def reset_credentials_command(session: CliSession, realm_id: str, file: Path) -> None:
+def reset_credentials_command(session: CliSession, realm_id: str, place: Place) -> None:
     """Reset the root credentials of a realm, and revoke all former ones at once: they may have leaked.
 
     A server that asks who calls opens the management of the realm to them. Anyone who has the store's URL needs none.
@@ -102,30 +129,38 @@ def reset_credentials_command(session: CliSession, realm_id: str, file: Path) ->
     After an interruption, run the same command to continue. If FILE's credentials are in force already, none are made, and a
     warning says so.
     """
-    show_reset(session, realm_id, ROOT_PRINCIPAL, file)
+    show_reset(session, realm_id, ROOT_PRINCIPAL, place)
 
 
-def show_rotated(session: CliSession, realm_id: str, name: str, file: Path, *, overlap_seconds: float | None) -> None:
+def show_rotated(session: CliSession, realm_id: str, name: str, place: Place, *, overlap_seconds: float | None) -> None:
     """Rotate the credentials of a principal, and show it."""
     with session.open_store() as store:
         realms = RealmRegistry(store)
-        held = rotate_into_file(realms, realm_id, name, file, overlap_seconds=overlap_seconds, warn=session.warn)
-        _show_renewed(session, realms, realm_id, held, file)
+        held = rotate_into_file(realms, realm_id, name, place, overlap_seconds=overlap_seconds, warn=session.warn)
+        _show_renewed(session, realms, realm_id, held, place)
 
 
-def show_reset(session: CliSession, realm_id: str, name: str, file: Path) -> None:
+def show_reset(session: CliSession, realm_id: str, name: str, place: Place) -> None:
     """Reset the credentials of a principal, and show it."""
     with session.open_store() as store:
         realms = RealmRegistry(store)
-        _show_renewed(session, realms, realm_id, reset_into_file(realms, realm_id, name, file, warn=session.warn), file)
+        held = reset_into_file(realms, realm_id, name, place, warn=session.warn)
+        _show_renewed(session, realms, realm_id, held, place)
 
 
-def _show_renewed(session: CliSession, realms: RealmRegistry, realm_id: str, held: Principal, file: Path) -> None:
-    session.show_done(
+def _show_renewed(session: CliSession, realms: RealmRegistry, realm_id: str, held: Principal, place: Place) -> None:
+    show_with_credentials(
+        session,
         PRINCIPAL,
         principal_row(realms, realm_id, held),
-        f"the credentials of principal {held.name} of realm {realm_id} are those in {file}, of client {held.credentials.client_id}",
+        f"the credentials of principal {held.name} of realm {realm_id} are those {told_place(place)}, of client"
+        f" {held.credentials.client_id}",
+        place,
     )
+
+
+def told_place(place: Place) -> str:
+    return f"on {place}" if isinstance(place, PrintedCredentials) else f"in {place}"
 
 
 def principal_row(realms: RealmRegistry, realm_id: str, principal: Principal) -> PrincipalRow:

@@ -14,7 +14,7 @@ from headwater.api.file_table_rows import load_file_work, read_parquet_rows
 from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_address import Address, file_table_argument
-from headwater.cli.command_options import NEW_FILE
+from headwater.cli.command_options import FILE
 from headwater.console import ResultView, ViewField, count_text, prints, result_options
 from headwater.durability import replacing
 from headwater.exits import FINDINGS
@@ -80,7 +80,7 @@ def ingest_command(session: CliSession, address: Address, files: tuple[str, ...]
 @click.option(
     "--limit", metavar="COUNT", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many rows."
 )
-@click.option("--into", "file", metavar="FILE", type=NEW_FILE, help="Write all rows to a Parquet file instead.")
+@click.option("--into", "file", metavar="FILE", type=FILE, help="Write all rows to a Parquet file instead.")
 @result_options
 @click.pass_obj
 def query_command(

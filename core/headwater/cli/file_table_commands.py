@@ -17,7 +17,7 @@ from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_address import Address, file_table_argument, realm_address_argument
 from headwater.cli.command_options import (
-    NEW_FILE,
+    FILE,
     confirm_option,
     detach_option,
     read_pairs,
@@ -333,7 +333,7 @@ def explain_file_command(session: CliSession, address: Address, file: str) -> No
 
 @file_table.command(name="export")
 @file_table_argument
-@click.argument("file", metavar="FILE", type=NEW_FILE)
+@click.argument("file", metavar="FILE", type=FILE)
 @click.pass_obj
 def export_file_table_command(session: CliSession, address: Address, file: Path) -> None:
     """Write all references of one moment, and the partition tree, to FILE: JSON lines (.jsonl) or Parquet (.parquet).

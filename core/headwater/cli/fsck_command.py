@@ -9,7 +9,7 @@ import click
 
 from headwater.api.repairs import keeper_of
 from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import confirm_option, live_names
+from headwater.cli.command_options import FOLDER, confirm_option, live_names
 from headwater.console import ResultView, ViewField, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
@@ -56,7 +56,7 @@ STEP: ResultView[RepairStep] = ResultView(
 @click.option(
     "--aside",
     metavar="FOLDER",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="With --repair: keep here what is taken off a list because it cannot be read, a file for each.",
 )
 @click.option("--later", is_flag=True, help="With --plan or --repair: set aside also what a later release has written.")

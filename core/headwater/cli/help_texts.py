@@ -37,6 +37,7 @@ HELP_TEXTS = {
         "Apply manifests, as far as possible now",
         "apply -f lake.yaml",
         "apply -f manifests/ --dry-run",
+        "apply -f -",
     ),
     "catalog": _of("List, create, read, branch and merge catalogs"),
     "catalog branch": _of("List, create, move and delete branches"),
@@ -237,7 +238,11 @@ HELP_TEXTS = {
     "principal show": _of("Show one principal", "principal show acme alice"),
     "realm": _of("List, create, move, restore and delete realms"),
     "realm activate": _of("Let an INACTIVE realm serve its users again", "realm activate acme"),
-    "realm create": _of("Create a realm and bootstrap it", "realm create acme --credentials acme.json"),
+    "realm create": _of(
+        "Create a realm and bootstrap it",
+        "realm create acme --credentials acme.json",
+        "realm create acme --credentials -",
+    ),
     "realm deactivate": _of("Let a realm serve no users", "realm deactivate acme"),
     "realm delete": _of("Delete the entry of a PURGED realm", "realm delete acme --confirm acme"),
     "realm export": _of("Export a realm to a file", "realm export acme acme.realm --wait"),
@@ -251,6 +256,7 @@ HELP_TEXTS = {
     "realm restore": _of(
         "Restore a realm to an earlier state",
         "realm restore acme/lake@main --to 90m --dry-run",
+        "realm restore acme/lake@main --to main~1 --dry-run",
         "realm restore acme --to 2026-05-28T20:26:40Z --confirm acme",
     ),
     "realm rotate-credentials": _of(

@@ -15,9 +15,9 @@ from headwater.catalogs import ContentKey, ImportSpec
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_argument
 from headwater.cli.command_options import (
+    FILE,
     ID,
     KEY,
-    NEW_FILE,
     author_option,
     detach_option,
 )
@@ -114,7 +114,7 @@ IMPORT: ResultView[Mapping[str, Any]] = ResultView(
     "--report",
     "file",
     metavar="FILE",
-    type=NEW_FILE,
+    type=FILE,
     help="Write what became of each table to a file, as import-report does: .parquet or .html.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
@@ -183,7 +183,7 @@ def import_tables_command(
 
 @click.command(name="import-report")
 @catalog_argument
-@click.argument("file", metavar="FILE", type=NEW_FILE)
+@click.argument("file", metavar="FILE", type=FILE)
 @click.option("--task", metavar="ID", type=ID, help="The import of this task; default is the last one.")
 @click.pass_obj
 def import_report_command(session: CliSession, address: Address, file: Path, task: ObjectId | None) -> None:

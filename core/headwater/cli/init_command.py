@@ -9,6 +9,7 @@ import click
 
 from headwater.api.first_manifest import WAREHOUSE, checked_manifest_name, write_first_manifest
 from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import FOLDER
 from headwater.console import ParsedType, ResultView, ViewField, prints
 
 INITIAL: ResultView[dict[str, str]] = ResultView(
@@ -24,7 +25,7 @@ INITIAL: ResultView[dict[str, str]] = ResultView(
 
 
 @click.command(name="init")
-@click.argument("folder", metavar="[DIR]", default="manifests", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", metavar="[DIR]", default="manifests", type=FOLDER)
 @click.option(
     "--realm",
     metavar="NAME",

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from headwater.api.manifest_work import ManifestDifference, compare_manifests, read_manifests
-from headwater.cli.apply_command import APPLIED, carry_out, credentials_option, manifests_option
+from headwater.cli.apply_command import APPLIED, carry_out, credentials_option, given_manifests, manifests_option
 from headwater.cli.cli_session import CliSession
 from headwater.console import ResultView, ViewField, list_of, prints
 from headwater.errors import RefusedError
@@ -35,12 +36,12 @@ MANIFEST_DIFFERENCE: ResultView[ManifestDifference] = ResultView(
             "fields that differ, in the words of the manifest",
             form=list_of(_field),
             inside={
-                "[].field": "such as retention.content.age",
+                "[].field": "such as retention.content.age, roles.analysts.privileges or policies.snapshots[etl/*].maxAge",
                 "[].stored": "its value as JSON; null: it has none",
                 "[].declared": "what the manifest says, as JSON; null: nothing",
             },
         ),
-        ViewField("steps", "what else would be done: access, policies, creation and deletion, a sentence each"),
+        ViewField("steps", "what else would be done: creation, deletion, credentials, a sentence each"),
         ViewField("refused", "why something of it would not be done"),
     ),
 )
@@ -55,7 +56,7 @@ def diff_manifests_command(session: CliSession, paths: tuple[Path, ...]) -> int:
     Exit code 0 if there is no difference, 9 if there is one.
     """
     with session.open_dry_store() as store:
-        differences = compare_manifests(store, read_manifests(store, paths))
+        differences = compare_manifests(store, read_manifests(store, given_manifests(session, paths)))
     data = list(map(MANIFEST_DIFFERENCE.data, differences))
     session.print_result(data, lambda: list(_difference_lines(differences)) or ["no differences"])
     return DIFFERENCES if any(difference.is_different for difference in differences) else 0
@@ -67,9 +68,20 @@ def _difference_lines(differences: Sequence[ManifestDifference]) -> Iterator[str
             continue
         yield f"{difference.subject}:" + (" is not there" if difference.is_missing else "")
         for each in difference.fields:
-            yield f"  {each.field}: {_text(each.stored)} → {_text(each.declared)}"
+            yield from _field_lines(each)
         yield from (f"  would {step}" for step in difference.steps)
         yield from (f"  refused: {reason}" for reason in difference.refused)
+
+
+def _field_lines(difference: FieldDifference) -> Iterator[str]:
+    """The values before and after; of what has no order, what goes and what comes."""
+    if not (difference.is_set and difference.stored and difference.declared):
+        yield f"  {difference.field}: {_text(difference.stored)} → {_text(difference.declared)}"
+        return
+    stored, declared = (msgspec.json.decode(text, type=list[str]) for text in (difference.stored, difference.declared))
+    yield f"  {difference.field}:"
+    yield from (f"    - {text}" for text in stored if text not in declared)
+    yield from (f"    + {text}" for text in declared if text not in stored)
 
 
 def _text(value: str | None) -> str:
@@ -89,7 +101,7 @@ def delete_manifests_command(session: CliSession, paths: tuple[Path, ...], folde
     headwater.dev/confirm-purge with the name of the realm or catalog. It is shown what would be done, and asked for at a terminal.
     """
     with session.open_store() as store:
-        manifests = [as_deletion(manifest) for manifest in read_manifests(store, paths)]
+        manifests = [as_deletion(manifest) for manifest in read_manifests(store, given_manifests(session, paths))]
     if dry_run or not is_agreed:
         with session.open_dry_store() as dry:
             code = carry_out(session, dry, manifests, UnwrittenCredentials(folder), is_dry_run=True, settled=_NOTHING)

@@ -11,7 +11,9 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
+
+import msgspec
 
 from headwater.console import Output
 from headwater.durability import make_folder
@@ -66,6 +68,13 @@ class NamedContext:
         return {name: value for name in self.names() if (value := getattr(self, name))}
 
 
+class _ContextDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file as it is written; what is left empty is an empty text."""
+
+    current: str = ""
+    contexts: dict[str, dict[str, str] | Literal[""]] | Literal[""] = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ContextFile:
     """The contexts of a user, and which of them is in use; empty: none.
@@ -95,14 +104,21 @@ class ContextFile:
     def _parsed(cls, path: Path, text: str) -> ContextFile:
         import yaml  # most calls have no context, and need no YAML
 
+        advice = "mend it, or delete it and say them anew by `headwater context set`"
         try:
-            document = yaml.safe_load(text) or {}
-            contexts = {name: _context(name, said or {}) for name, said in (document.get("contexts") or {}).items()}
-            return cls(path, str(document.get("current") or ""), contexts)
-        except (yaml.YAMLError, AttributeError, TypeError) as fault:
-            raise RefusedError(
-                f"{path} holds no contexts: mend it, or delete it and say them anew by `headwater context set`"
-            ) from fault
+            # as texts all: a realm may be called 2026, and a context on
+            document = msgspec.convert(yaml.load(text, Loader=yaml.BaseLoader) or {}, _ContextDocument)
+        except yaml.YAMLError as fault:
+            raise RefusedError(f"{path} holds no contexts, for it is no YAML: {advice}") from fault
+        except msgspec.ValidationError as fault:  # which names the field, and no value: a store's URL may hold a login
+            raise RefusedError(f"{path} holds no contexts: {fault}; {advice}") from fault
+        contexts, known = (document.contexts or {}).items(), NamedContext.names()
+        for name, said in contexts:
+            if unknown := sorted(set(said or {}) - set(known)):
+                raise RefusedError(
+                    f"context {name!r} in {path} has {', '.join(unknown)}, and may have {', '.join(known)}: {advice}"
+                )
+        return cls(path, document.current, {name: NamedContext(name, **(said or {})) for name, said in contexts})
 
     def read_context(self, name: str) -> NamedContext:
         """The context of a name; raises NotFoundError with those that are there."""
@@ -125,11 +141,6 @@ class ContextFile:
             Path(name).replace(self.path)
         except OSError as fault:
             raise RefusedError(f"{self.path} cannot be written: {fault.strerror or fault}") from fault
-
-
-def _context(name: Any, said: Mapping[str, Any]) -> NamedContext:
-    known = {each: str(said[each]) for each in NamedContext.names() if said.get(each)}
-    return NamedContext(str(name), **known)
 
 
 def context_path(environment: Mapping[str, str]) -> Path:

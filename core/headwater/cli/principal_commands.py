@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import click
 
-from headwater.api.credentials_files import create_into_file, ready_realm
+from headwater.api.credentials_files import Place, create_into_file, ready_realm
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import realm_address_argument
 from headwater.cli.credentials_commands import (
@@ -18,6 +17,8 @@ from headwater.cli.credentials_commands import (
     principal_row,
     show_reset,
     show_rotated,
+    show_with_credentials,
+    told_place,
 )
 from headwater.console import option_group, prints
 from headwater.realms import (
@@ -66,7 +67,7 @@ def show_principal_command(session: CliSession, realm_id: str, name: str) -> Non
 @credentials_option
 @click.option("--role", "roles", metavar="ROLE", multiple=True, help="Assign it this principal role; may be repeated.")
 @prints(PRINCIPAL)
-def create_principal_command(session: CliSession, realm_id: str, name: str, file: Path, roles: tuple[str, ...]) -> None:
+def create_principal_command(session: CliSession, realm_id: str, name: str, place: Place, roles: tuple[str, ...]) -> None:
     """Create a principal, which may do nothing until it has a role. `credential` in FILE is what its engine is configured with.
 
     After an interruption, run the same command to continue.
@@ -77,13 +78,15 @@ def create_principal_command(session: CliSession, realm_id: str, name: str, file
         realm = ready_realm(realms, realm_id)
         for role in roles:
             read_principal_role(realms, realm_id, role)
-        made = create_into_file(realms, realm, name, file, warn=session.warn)
+        made = create_into_file(realms, realm, name, place, warn=session.warn)
         for role in roles:
             assign_principal_role(realms, realm_id, role, name)
-        session.show_done(
+        show_with_credentials(
+            session,
             PRINCIPAL,
             principal_row(realms, realm_id, made),
-            f"principal {name} of realm {realm_id} is there; its credentials are in {file}",
+            f"principal {name} of realm {realm_id} is there; its credentials are {told_place(place)}",
+            place,
         )
 
 
@@ -92,25 +95,25 @@ def create_principal_command(session: CliSession, realm_id: str, name: str, file
 @credentials_option
 @overlap_option
 @prints(PRINCIPAL)
-def rotate_principal_command(session: CliSession, realm_id: str, name: str, file: Path, overlap: float | None) -> None:
+def rotate_principal_command(session: CliSession, realm_id: str, name: str, place: Place, overlap: float | None) -> None:
     """Rotate the credentials of a principal. The former ones stay valid until the next rotation; older ones become invalid.
 
     After an interruption, run the same command to continue.
     """
-    show_rotated(session, realm_id, name, file, overlap_seconds=overlap)
+    show_rotated(session, realm_id, name, place, overlap_seconds=overlap)
 
 
 @principal.command(name="reset")
 @_principal_arguments
 @credentials_option
 @prints(PRINCIPAL)
-def reset_principal_command(session: CliSession, realm_id: str, name: str, file: Path) -> None:
+def reset_principal_command(session: CliSession, realm_id: str, name: str, place: Place) -> None:
     """Reset the credentials of a principal, and revoke all former ones at once: they may have leaked.
 
     Tokens that a server gave for the former ones end within 5 seconds. After an interruption, run the same command to continue. If
     FILE's credentials are in force already, none are made, and a warning says so.
     """
-    show_reset(session, realm_id, name, file)
+    show_reset(session, realm_id, name, place)
 
 
 @principal.command(name="disable")

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
-from headwater.api.credentials_files import check_place
+from headwater.api.credentials_files import Place, check_place
 from headwater.api.realm_tasks import make_realm, submit_purge, switch_realm
 from headwater.catalogs import Catalogs
 from headwater.cli.backup_commands import export_realm_command, import_realm_command, restore_command
 from headwater.cli.cli_session import CliSession, identifier
-from headwater.cli.command_options import NEW_FILE, confirm_option, detach_option, properties_option, realm_argument
-from headwater.cli.credentials_commands import reset_credentials_command, rotate_credentials_command
+from headwater.cli.command_options import confirm_option, detach_option, properties_option, realm_argument
+from headwater.cli.credentials_commands import (
+    credentials_option,
+    reset_credentials_command,
+    rotate_credentials_command,
+    show_with_credentials,
+    told_place,
+)
 from headwater.cli.local_run import run_or_detach
 from headwater.cli.manager_fields import manager_field
 from headwater.clock import Micros
@@ -166,31 +171,25 @@ def show_realm_command(session: CliSession, realm_id: str) -> None:
 
 @realm.command(name="create")
 @realm_argument
-@click.option(
-    "--credentials",
-    "file",
-    metavar="FILE",
-    required=True,
-    type=NEW_FILE,
-    help="New file for the root credentials, readable by you only. They are shown nowhere else.",
-)
+@credentials_option
 @click.option(
     "--purge-hold", type=DURATION, metavar="DURATION", help="Wait between INACTIVE and PURGING; default is the setting."
 )
 @properties_option
 @prints(REALM)
 def create_realm_command(
-    session: CliSession, realm_id: str, file: Path, purge_hold: float | None, properties: dict[str, str]
+    session: CliSession, realm_id: str, place: Place, purge_hold: float | None, properties: dict[str, str]
 ) -> None:
     """Create a realm and bootstrap it. After an interruption, run the same command to continue.
 
     A server that asks who calls opens the management of the realm to the root credentials. Anyone who has the store's URL needs none.
     """
     checked_realm_id(realm_id)
-    with session.create_store(lambda: check_place(file)) as store:
+    with session.create_store(lambda: check_place(place)) as store:
         realms = RealmRegistry(store)
-        active = make_realm(realms, realm_id, file, properties=properties, purge_hold_seconds=purge_hold)
-        session.show_done(REALM, _row(store, active), f"realm {realm_id} is {active.state}; its root credentials are in {file}")
+        active = make_realm(realms, realm_id, place, properties=properties, purge_hold_seconds=purge_hold)
+        told = f"realm {realm_id} is {active.state}; its root credentials are {told_place(place)}"
+        show_with_credentials(session, REALM, _row(store, active), told, place)
 
 
 @realm.command(name="activate")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from headwater.cli.cli_session import CliSession, check_realm_known, identifier
-from headwater.cli.command_options import ID, NEW_FILE, TIME, limit_option
+from headwater.cli.command_options import FILE, ID, TIME, limit_option
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, count_text, option_group, prints, time_field
 from headwater.durability import replacing
@@ -136,7 +136,7 @@ def list_runs_command(session: CliSession, /, limit: int, types: bool, **filters
 
 
 @runs.command(name="report")
-@click.argument("file", metavar="FILE", type=NEW_FILE)
+@click.argument("file", metavar="FILE", type=FILE)
 @_filter_options
 @click.pass_obj
 def report_runs_command(session: CliSession, /, file: Path, **filters: Any) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from headwater.catalogs import ContentKey
 from headwater.cli.cli_session import CliSession, opened_catalog
 from headwater.cli.command_address import Address, catalog_argument, catalog_ref_argument
-from headwater.cli.command_options import KEY, TIME, detach_option
+from headwater.cli.command_options import KEY, TIME, author_option, detach_option
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, prints, time_field
@@ -85,6 +85,7 @@ snapshots = click.Group("snapshots", help="List the snapshots of tables, and exp
     help="Keep so many snapshots of each branch of a table, whatever policies and properties of tables say.",
 )
 @click.option("--dry-run", is_flag=True, help="Count what would go, and write nothing.")
+@author_option
 @detach_option()
 @prints(EXPIRY)
 def expire_snapshots_command(
@@ -95,6 +96,7 @@ def expire_snapshots_command(
     older_than: Micros | None,
     retain_last: int | None,
     dry_run: bool,
+    author: str | None,
     detach: bool,
 ) -> None:
     """Commit metadata without the snapshots, branches and tags of tables that policies let go. Guests are left alone."""
@@ -103,7 +105,14 @@ def expire_snapshots_command(
     keys = tuple(key.elements for key in tables)
     with session.open_store() as store:
         request = read_expiry_request(
-            store, address.realm, address.name, branches=branch, keys=keys, older_than=older_than, keep=retain_last
+            store,
+            address.realm,
+            address.name,
+            branches=branch,
+            keys=keys,
+            older_than=older_than,
+            keep=retain_last,
+            author=session.author(author),
         )
         if dry_run:
             with session.progress(f"dry run of the expiry of {address.without_ref}") as progress:

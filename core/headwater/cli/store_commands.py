@@ -37,8 +37,8 @@ store = click.Group("store", help="Set up the database of a store.")
 def create_store_command(session: CliSession) -> None:
     """Set up the database: its file, tables or collections. A store that is there already is left as it is.
 
-    `realm create`, `realm import`, `apply`, `up`, workers and the operator do it by themselves; all other commands end with exit code 3
-    where there is no store.
+    `realm create`, `realm import`, `apply`, `up` and the operator do it by themselves; all other commands, the server and workers end
+    with exit code 3 where there is no store.
     """
     missing = []  # no backend tells whether it made what it opened: of two commands at once, both may say that they created it
     with session.create_store(lambda: missing.append(True)) as opened:

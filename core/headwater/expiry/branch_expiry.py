@@ -108,7 +108,7 @@ class BranchExpiry:
         self._check = check
         self._fence = fence
         self._wait_for = wait_for
-        self._committer = ExpiryCommitter(session.catalog, session.name, files, fence=fence)
+        self._committer = ExpiryCommitter(session.catalog, session.name, files, author=session.author, fence=fence)
         self._looked = LookedTables(session.rows, session.id, session.name)
         self._looks: dict[bytes, TableLook] = {}
         self._rules = order.rules.rules_digest[:8]

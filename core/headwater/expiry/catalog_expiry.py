@@ -39,6 +39,7 @@ class ExpiryWish:
     branches      a pattern of branch names, as in policies
     keys          only these tables; empty: all
     is_dry        decide and count, and write nothing
+    author        of the commits
     remembers     leave out tables that are as they were when they were looked at last while nothing of them is due
     """
 
@@ -48,6 +49,7 @@ class ExpiryWish:
     branches: str = "*"
     keys: Collection[ContentKey] = ()
     is_dry: bool = False
+    author: str = HEADWATER
     remembers: bool = True
 
 
@@ -124,7 +126,7 @@ class CatalogExpiry:
     def _expire_branch(self, name: str, order: ExpiryOrder, passed: Callable[[int], None]) -> None:
         catalog = Catalog(self._rows, self._definition)
         claims = TableClaims(self._rows)
-        session = BranchSession(catalog, claims, self._rows, name, author=HEADWATER, committer=HEADWATER)
+        session = BranchSession(catalog, claims, self._rows, name, author=self._wish.author, committer=HEADWATER)
         expiry = BranchExpiry(
             session,
             LakeFiles(session, self._storage, "table", own={}),

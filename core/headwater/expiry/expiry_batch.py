@@ -49,13 +49,15 @@ class ExpiredVersion:
 class ExpiryCommitter:
     """Commits versions to one branch.
 
+    author        of the commits
     fence         called before every durable step
     """
 
-    def __init__(self, catalog: Catalog, branch: str, files: LakeFiles, *, fence: Callable[[], None]) -> None:
+    def __init__(self, catalog: Catalog, branch: str, files: LakeFiles, *, author: str, fence: Callable[[], None]) -> None:
         self._catalog = catalog
         self._branch = branch
         self._files = files
+        self._author = author
         self._fence = fence
 
     def commit_versions(self, versions: Sequence[ExpiredVersion], *, expected: ObjectId) -> list[ExpiredVersion]:
@@ -91,7 +93,7 @@ class ExpiryCommitter:
             self._branch,
             [Put(version.key, version.content, version.before, version.parts) for version in versions],
             expected=expected,
-            meta=CommitMeta(message=_message(versions), authors=(HEADWATER,), committer=HEADWATER),
+            meta=CommitMeta(message=_message(versions), authors=(self._author,), committer=HEADWATER),
             examined=[version.content_id for version in versions],  # they name no file that was not named
             fence=self._fence,
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from headwater.catalogs import CatalogDefinition, Catalogs, ContentKey, find_homes
+from headwater.catalogs import HEADWATER, CatalogDefinition, Catalogs, ContentKey, find_homes
 from headwater.clock import Micros
 from headwater.errors import MaintenanceStoppedError, RefusedError
 from headwater.expiry.catalog_expiry import CatalogExpiry, ExpiryWish
@@ -32,6 +33,7 @@ class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     keys          only these tables; empty: all
     older_than    snapshots up to this moment may go, in microseconds since 1970, whatever policies and properties say
     keep          the least number of snapshots of a branch, instead of the policies' and the properties'
+    author        the author of its commits: who asked by hand; empty for a schedule
     """
 
     catalog: str
@@ -40,6 +42,7 @@ class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     keys: tuple[tuple[str, ...], ...] = ()
     older_than: Micros | None = None
     keep: int | None = None
+    author: str = ""
 
     @classmethod
     def from_task(cls, task: Task) -> ExpiryRequest:
@@ -52,7 +55,7 @@ class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @property
     def is_plain(self) -> bool:
-        """Whether it asks for what the policies say, of all tables."""
+        """Whether it asks for what the policies say, of all tables, in nobody's name."""
         return self == ExpiryRequest(catalog=self.catalog, catalog_id=self.catalog_id)
 
     @property
@@ -106,7 +109,8 @@ def read_expiry_request(store: Store, realm: str, catalog: str, **asked: Any) ->
 def submit_expiry(store: Store, realm_id: str, request: ExpiryRequest) -> SubmittedTask:
     """Ask for an expiry, due now, unless the same is asked for already.
 
-    What asks for more than the policies say is a task of its own, beside the one that waits for its time.
+    What a person asks for, or asks for more than the policies say, is a task of its own, beside the one that waits for its time.
+    Whoever asks for the same while it is under way gets that task, and its author stays.
 
     raises        RefusedError where another expiry of that kind is under way, asked for otherwise
     """
@@ -116,7 +120,7 @@ def submit_expiry(store: Store, realm_id: str, request: ExpiryRequest) -> Submit
     subject, arguments = f"{request.catalog}/{BY_HAND}", request.arguments()
     submitted = tasks.submit_task(EXPIRE_SNAPSHOTS, realm=realm.id, realm_key=realm.key, subject=subject, arguments=arguments)
     task = tasks.read_task(submitted.id).value
-    if ExpiryRequest.from_task(task) != request:
+    if replace(ExpiryRequest.from_task(task), author=request.author) != request:
         raise RefusedError(
             f"task {id_text(submitted.id)} ({task}) is under way with {task.arguments}: wait for it, or cancel it"
         )
@@ -143,6 +147,7 @@ def _expiry(
         keys=[ContentKey(key) for key in request.keys],
         is_dry=is_dry,
         remembers=not request.says_limits,
+        author=request.author or HEADWATER,
     )
 
     def check() -> None:

@@ -177,7 +177,7 @@ class BranchSession:
         self.claims = claims
         self.rows = rows
         self._reference = reference
-        self._author = author
+        self.author = author
         self._committer = committer
         self._guard = guard
         self._is_writable = reference is None
@@ -318,7 +318,7 @@ class BranchSession:
         done = self.apply_change(
             change,
             expected=None if state.head is None else state.head.id,
-            meta=CommitMeta(message=change.message, authors=(self._author,) if self._author else ()),
+            meta=CommitMeta(message=change.message, authors=(self.author,) if self.author else ()),
             request=request,
         )
         return done.commit_id if done.is_replay else None

@@ -16,8 +16,8 @@ from headwater.reconcile.convergence import (
     release_realm,
 )
 from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, UnwrittenCredentials
-from headwater.reconcile.manifest_diff import FieldDifference, compare_manifest
-from headwater.reconcile.manifest_files import load_manifests, read_manifest
+from headwater.reconcile.manifest_diff import FieldDifference, ManifestComparison, compare_manifest
+from headwater.reconcile.manifest_files import ManifestText, load_manifests, read_manifest
 from headwater.reconcile.manifests import (
     CatalogManifest,
     KnownRealms,
@@ -60,7 +60,9 @@ __all__ = [
     "LakeWorkDescription",
     "ManagerIdentity",
     "Manifest",
+    "ManifestComparison",
     "ManifestError",
+    "ManifestText",
     "Notice",
     "PlanPreview",
     "PlannedStep",

@@ -223,8 +223,13 @@ def done_sentence(action: AccessAction, subject: str) -> str:
 
 
 def told_grants(grants: Iterable[CatalogGrant], catalog: str) -> str:
-    """Grants in words, sorted."""
-    return ", ".join(sorted(f"{grant.privilege} on {_place(grant, catalog)}" for grant in grants))
+    """Grants in one sentence, sorted."""
+    return ", ".join(grant_texts(grants, catalog))
+
+
+def grant_texts(grants: Iterable[CatalogGrant], catalog: str) -> list[str]:
+    """Grants in words, sorted: ``TABLE_LIST on namespace sales of catalog acme/lake``."""
+    return sorted(f"{grant.privilege} on {_place(grant, catalog)}" for grant in grants)
 
 
 def _place(grant: CatalogGrant, catalog: str) -> str:

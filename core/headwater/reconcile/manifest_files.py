@@ -5,7 +5,7 @@ Each fault has its file, its line and the path of its field: a wrong value is no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -71,12 +71,23 @@ _IMPORT_FIELDS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ManifestText:
+    """Manifests that are in no file: their text, and what errors call it. Relative paths in it are those of the working directory."""
+
+    name: str
+    text: str
+
+
 def load_manifests(
-    paths: str | Path | Iterable[str | Path], *, settings: Settings | None = None, known_realms: KnownRealms | None = None
+    paths: str | Path | Iterable[str | Path | ManifestText],
+    *,
+    settings: Settings | None = None,
+    known_realms: KnownRealms | None = None,
 ) -> tuple[Manifest, ...]:
     """Read and check manifests: all of them are returned, or none.
 
-    paths         files or folders; of a folder the files `*.yaml`, `*.yml` and `*.json`, by name, without its subfolders
+    paths         files, folders or texts; of a folder the files `*.yaml`, `*.yml` and `*.json`, by name, without its subfolders
     settings      for the floor of the purge hold
     known_realms  realms of the store: a Catalog may name one of these too, and no resource may change its realm's id
     returns       the manifests by file and line
@@ -84,7 +95,8 @@ def load_manifests(
     """
     reader = _ManifestReader(settings or Settings(), known_realms or {})
     files = _files([paths] if isinstance(paths, str | Path) else paths)
-    for file in {file.resolve(): file for file in files}.values():  # a file named twice is one file
+    # a file named twice is one file
+    for file in {file.resolve() if isinstance(file, Path) else file: file for file in files}.values():
         reader.read_file(file)
     return reader.finish()
 
@@ -128,8 +140,12 @@ def _known(body: Mapping[str, Any], realm_id: RealmId | None) -> KnownRealms:
     return {realm_id or RealmId(name): ResourceName(namespace, name)} if isinstance(name, str) else {}
 
 
-def _files(paths: Iterable[str | Path]) -> Iterable[Path]:
-    for path in map(Path, paths):
+def _files(paths: Iterable[str | Path | ManifestText]) -> Iterator[Path | ManifestText]:
+    for path in paths:
+        if isinstance(path, ManifestText):
+            yield path
+            continue
+        path = Path(path)
         if path.is_dir():
             yield from sorted(
                 file for file in path.iterdir() if file.suffix in SUFFIXES and not file.name.startswith(".") and file.is_file()
@@ -162,16 +178,17 @@ class _ManifestReader:
     catalog_documents: list[_Document] = field(default_factory=list)
     places: dict[tuple[object, ...], str] = field(default_factory=dict)
 
-    def read_file(self, file: Path) -> None:
-        source = ManifestSource(str(file))
+    def read_file(self, file: Path | ManifestText) -> None:
+        source = ManifestSource(file.name if isinstance(file, ManifestText) else str(file))
         self.sources.append(source)
         try:
-            text = file.read_text(encoding="utf-8")
+            text = file.text if isinstance(file, ManifestText) else file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             source.fault(0, "", f"cannot be read: {error}")
             return
+        folder = Path.cwd() if isinstance(file, ManifestText) else file.resolve().parent
         for value in yaml_documents(text, source):
-            self.add_document(value, file.resolve().parent)
+            self.add_document(value, folder)
 
     def finish(self) -> tuple[Manifest, ...]:
         """The manifests, or ManifestError with every fault."""

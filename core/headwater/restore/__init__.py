@@ -8,11 +8,10 @@ from headwater.restore.restore_plan import (
     RequestMoment,
     RestoreAction,
     RestorePlan,
-    RestoreRequest,
     RestoreStep,
-    RestoreTarget,
     plan_restoration,
 )
+from headwater.restore.restore_target import RestoreRequest, RestoreTarget, read_restore_target
 
 __all__ = [
     "RequestMoment",
@@ -23,5 +22,6 @@ __all__ = [
     "RestoreStep",
     "RestoreTarget",
     "plan_restoration",
+    "read_restore_target",
     "restore_state",
 ]

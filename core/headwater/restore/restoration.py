@@ -52,7 +52,8 @@ from headwater.commits import (
     unpin_commits,
 )
 from headwater.errors import NotFoundError, RefusedError, SwapConflictError
-from headwater.restore.restore_plan import RequestMoment, RestoreAction, RestoreRequest, RestoreStep, plan_restoration
+from headwater.restore.restore_plan import RequestMoment, RestoreAction, RestoreStep, plan_restoration
+from headwater.restore.restore_target import RestoreRequest
 from headwater.restore.restored_copies import RestoredCopies
 from headwater.restore.state_diff import StateDifference, indexes_of, state_differences
 from headwater.store import ObjectId, RealmReader, RealmStore, id_text

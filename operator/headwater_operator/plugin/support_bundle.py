@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from headwater.console import count_text, yaml_text
+from headwater.console import UndashedPath, count_text, yaml_text
 from headwater.errors import HeadwaterError, NotFoundError, RefusedError
 from headwater_operator.kube import KubeApi, resource_path
 from headwater_operator.plugin.bundle_redaction import REDACTED, Redactor
@@ -253,7 +253,7 @@ def _chapter(title: str, entries: Sequence[Any]) -> list[str]:
 
 
 @click.command(name="report")
-@click.option("-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; a .tar.gz.")
+@click.option("-o", "--output", "file", type=UndashedPath(dir_okay=False), help="The file to write; a .tar.gz.")
 @click.option("--only-namespace", is_flag=True, help="Only Realms and Catalogs of the namespace at hand; default: of all.")
 @click.option(
     "--log-lines", type=click.IntRange(min=1), default=5000, show_default=True, help="Of each container, at most so many."

@@ -65,6 +65,7 @@ def start_worker(environment: dict[str, str], tmp_path: Path) -> Iterator[Callab
     def start(*arguments: str, **changes: str) -> Worker:
         log = tmp_path / f"worker-{len(started)}.log"
         changed = environment | {f"HEADWATER_{name}": value for name, value in changes.items()}
+        open_store(changed["HEADWATER_STORE"]).close()  # which a worker does not make
         with log.open("wb") as output:
             command = [sys.executable, "-m", "headwater", "worker", *arguments]
             process = subprocess.Popen(command, env=changed, stderr=output, stdout=output, start_new_session=True)

@@ -43,6 +43,7 @@ def test_lines_of_a_log_carry_task_realm_and_catalog(
     assert finished["imported"] > 0
 
 
+@pytest.mark.usefixtures("store")
 def test_worker_ends_when_the_process_that_started_it_is_gone(environment: dict[str, str], tmp_path: Path) -> None:
     starter = (
         "import os, subprocess, sys; print(subprocess.Popen(sys.argv[1:] + [str(os.getpid())], stderr=open('log', 'w')).pid)"
