@@ -5,6 +5,7 @@ import { catalogPath, get } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { go, hereWith } from "../router.js";
 import { bytes, count, Empty, Facts, Icon, Shown, State, Tag, Time } from "../parts/base.js";
+import { TextField } from "../parts/fields.js";
 import { Heading } from "../parts/layout.js";
 import { PagedTable, Table } from "../parts/rows.js";
 
@@ -16,7 +17,7 @@ export function UnusedFiles({ realm, catalog, query }) {
       event.preventDefault();
       go(hereWith({ url: new FormData(event.currentTarget).get("url").trim() }));
     }}>
-      <label class="grow">Why is this file here?<span class="field"><${Icon} name="search" /><input name="url" type="search" value=${query.url ?? ""} placeholder="s3://bucket/table/data/file.parquet" spellcheck="false" /></span></label>
+      <label class="grow">Why is this file here?<span class="field"><${Icon} name="search" /><${TextField} name="url" type="search" value=${query.url ?? ""} placeholder="s3://bucket/table/data/file.parquet" spellcheck="false" /></span></label>
       <button class="button">Explain</button>
     </form>
     ${query.url && html`<${Explained} where=${where} url=${query.url} />`}
