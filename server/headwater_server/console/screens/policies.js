@@ -57,7 +57,7 @@ export function Policies({ realm, catalog, query, may }) {
       { title: "Says", isWide: true, of: (each) => html`<code class="long">${ruleText(each[FIELDS[each.kind]])}</code>` },
       { title: "By", of: (each) => html`<bdi>${each.by || "–"}</bdi>${each.declared && html` <${Tag} title="It comes from the catalog's resource, which puts it back">declared<//>`}` },
       { title: "Changed", of: (each) => html`<${Time} at=${each.updated} />` },
-      ...(may.manageContent ? [{ title: "", of: (each) => html`isReachable(each) && html`<span class="row-buttons">
+      ...(may.manageContent ? [{ title: "", of: (each) => isReachable(each) && html`<span class="row-buttons">
         <button type="button" class="button small" onClick=${() => ask({ act: "set", policy: each })}>Change</button>
         <button type="button" class="button small" onClick=${() => ask({ act: "remove", policy: each })}>Remove</button></span>` }] : []),
     ]} />
