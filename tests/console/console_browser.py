@@ -114,6 +114,19 @@ class Console:
         """Wait until a text is there."""
         self.page.get_by_text(text).first.wait_for()
 
+    def hold(self, url: str, *, method: str = "GET") -> list[Any]:
+        """Requests that a test sends on, or answers, once it likes to."""
+        held: list[Any] = []
+
+        def take(route: Any) -> None:
+            if route.request.method == method:
+                held.append(route)
+            else:
+                route.fallback()
+
+        self.page.route(url, take)
+        return held
+
     def text(self) -> str:
         shown: str = self.page.inner_text("main")
         return shown

@@ -42,6 +42,7 @@ from headwater.realms import (
     new_credentials,
     told_client_id,
 )
+from headwater.store import ObjectId
 from headwater.tasks import LeaseExpiry, TaskQueue
 from headwater_workers.task_executor import execute_task
 
@@ -90,8 +91,15 @@ class ShownLake:
             self.catalogs.create_catalog(name, base_location=(self.folder / name).as_uri())
         self._fill_lake()
         self._fill_odd()
+        self._add_administrator("chief")
         self._add_principal("ann", "analyst", READER_PRIVILEGES)
         self._run_tasks()
+
+    def work(self, *tasks: ObjectId) -> None:
+        """Do what a worker would."""
+        with capture_logs():
+            for task in tasks:
+                execute_task(self.store, task, LeaseExpiry(None), owner="worker-1", is_stopping=lambda: False)
 
     def client(self, branch: str = "") -> HeadwaterCatalog:
         named = {"branch": branch} if branch else {}
@@ -112,13 +120,17 @@ class ShownLake:
             bytes(ContentValue(kind, UNIQUE, bytes(16), object_id).to_value().data)
             for kind in (ContentType.NAMESPACE, ContentType.ICEBERG_TABLE)
         )
-        before, behind = table.split(UNIQUE.bytes)  # ids of their own: stripes of the same bytes take ten times as long to divide
+        before, behind = table.split(
+            UNIQUE.bytes
+        )  # ids of their own: stripes of the same bytes take ten times as long to divide
         data, each = {}, tables // 1000
         for number in range(1000):
             key = ContentKey.of(f"space_{number:03}")
             data[key.to_index()] = space
             prefix, first = key.child_prefix(), number * each
-            data.update((prefix + b"table_%06d" % at, before + at.to_bytes(16, "big") + behind) for at in range(first, first + each))
+            data.update(
+                (prefix + b"table_%06d" % at, before + at.to_bytes(16, "big") + behind) for at in range(first, first + each)
+            )
         limits = IndexLimits(embedded_bytes=rows.settings.index_embedded_bytes, stripe_bytes=rows.settings.index_stripe_bytes)
         stored = NewIndex(data, dict.fromkeys(data, object_id)).stored(rows.new_ids, limits)
         [commit_id] = rows.new_ids(1)
@@ -162,6 +174,13 @@ class ShownLake:
         odd.commit("main", [*spaces, *tables], message=f"add {SCRIPT} and {RIGHT_TO_LEFT} and {LONG}", authors=[SCRIPT])
         odd.create_branch("b-" + LONG[:100])
 
+    def _add_administrator(self, name: str) -> None:
+        """Somebody with the role that root has."""
+        made = new_credentials()
+        create_principal(self.registry, REALM, name, hash_credentials(made))
+        assign_principal_role(self.registry, REALM, "service_admin", name)
+        self.credentials[name] = (told_client_id(REALM, made.client_id), made.client_secret)
+
     def _add_principal(self, name: str, role: str, privileges: tuple[Privilege, ...]) -> None:
         """Somebody who may see tasks, and has a role of the lake on all of its branches."""
         made = new_credentials()
@@ -184,9 +203,7 @@ class ShownLake:
             tasks.submit_task(FSCK, realm=REALM, realm_key=realm.key).id,
             submit_catalog_task(self.store, REPORT_FILES, REALM, LAKE).id,
         ]
-        with capture_logs():
-            for task in submitted:
-                execute_task(self.store, task, LeaseExpiry(None), owner="worker-1", is_stopping=lambda: False)
+        self.work(*submitted)
         tasks.submit_task(REPORT_FILES, realm=REALM, realm_key=realm.key, subject="later", due=realm.created + 86_400_000_000)
 
 

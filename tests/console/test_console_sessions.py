@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,9 +138,8 @@ def test_link_into_another_realm_leaves_one_logged_in(visit: Visit, server: Cons
 
 
 def test_refusal_of_a_former_session_does_not_end_the_next(visit: Visit) -> None:
-    console, late = visit(), list[Any]()
-    page = console.page
-    page.route("**/api/v1/realms/acme/tasks", lambda route: late.append(route) if route.request.method == "POST" else route.continue_())
+    console = visit()
+    page, late = console.page, console.hold("**/api/v1/realms/acme/tasks", method="POST")
     console.go("realms", REALM, "tasks")
     console.press("Collect garbage")
     with page.expect_request("**/api/v1/realms/acme/tasks"):

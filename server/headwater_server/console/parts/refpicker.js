@@ -24,7 +24,7 @@ export function RefPicker({ label, value, references, onChosen, isInline = false
   return html`<label class=${`ref-picker ${isInline ? "inline" : ""}`}>
     <span class=${isInline ? "hidden" : ""}>${label}</span>
     <span class="field"><${Icon} name="branch" />
-      <input list=${name} value=${typed ?? value} spellcheck="false" autocapitalize="off" dir="auto"
+      <input list=${name} value=${typed ?? value} spellcheck=${false} autocapitalize="off" dir="auto"
         title="A branch, a tag, name@hash, name~2 or name*2026-01-31T12:00:00Z"
         onInput=${(event) => {
           // a suggestion that was taken is a choice; a name that was typed may be the beginning of a longer one

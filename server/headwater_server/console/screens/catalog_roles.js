@@ -86,7 +86,7 @@ function NewGrant({ realm, onClose, act }) {
     <${Shown} of=${all}>${(data) => html`<label>Privilege<select required onChange=${(event) => setWish({ ...wish, privilege: event.target.value })}>
         <option value="">Choose one</option>${data.privileges.filter((each) => each.on.some((kind) => kind !== "realm")).map((each) => html`<option value=${each.name} selected=${each.name === wish.privilege}>${each.name}</option>`)}</select></label>
       <p class="note">${data.privileges.find((each) => each.name === wish.privilege)?.summary ?? ""}</p>`}<//>
-    <label>On<input value=${wish.on} required spellcheck="false" placeholder="catalog, namespace:sales, table:sales.orders, reference:dev*" onInput=${(event) => setWish({ ...wish, on: event.target.value })} /></label>
-    <label>Branches<input value=${wish.branches} spellcheck="false" placeholder="a pattern such as dev*; empty: the default branch" onInput=${(event) => setWish({ ...wish, branches: event.target.value })} /></label>
+    <label>On<input value=${wish.on} required spellcheck=${false} placeholder="catalog, namespace:sales, table:sales.orders, reference:dev*" onInput=${(event) => setWish({ ...wish, on: event.target.value })} /></label>
+    <label>Branches<input value=${wish.branches} spellcheck=${false} placeholder="a pattern such as dev*; empty: the default branch" onInput=${(event) => setWish({ ...wish, branches: event.target.value })} /></label>
   <//>`;
 }

@@ -26,7 +26,7 @@ export function Compare({ realm, catalog, query, may }) {
     <div class="tools">
       <${RefPicker} label="Before" value=${before} references=${all.references} onChosen=${(name) => go(hereWith({ before: name }))} />
       <button type="button" class="button swap" aria-label="Swap both sides" title="Swap both sides" disabled=${!isAsked} onClick=${() => go(hereWith({ before: after, after: before }))}>⇄</button>
-      <${RefPicker} label="After" value=${after} references=${all.references} onChosen=${(name) => go(hereWith({ before, after: name }))} />
+      <${RefPicker} label="After" value=${after} references=${all.references} onChosen=${(name) => go(hereWith({ after: name }))} />
     </div>
     ${isAsked
       ? html`<p class="hint" role="status">${pages.isLoading ? "Comparing…" : pages.error ? "" : `${count(pages.items.length)}${pages.isOver ? "" : "+"} differences`}</p>

@@ -17,7 +17,7 @@ export function UnusedFiles({ realm, catalog, query }) {
       event.preventDefault();
       go(hereWith({ url: new FormData(event.currentTarget).get("url").trim() }));
     }}>
-      <label class="grow">Why is this file here?<span class="field"><${Icon} name="search" /><${TextField} name="url" type="search" value=${query.url ?? ""} placeholder="s3://bucket/table/data/file.parquet" spellcheck="false" /></span></label>
+      <label class="grow">Why is this file here?<span class="field"><${Icon} name="search" /><${TextField} name="url" type="search" value=${query.url ?? ""} placeholder="s3://bucket/table/data/file.parquet" spellcheck=${false} /></span></label>
       <button class="button">Explain</button>
     </form>
     ${query.url && html`<${Explained} where=${where} url=${query.url} />`}

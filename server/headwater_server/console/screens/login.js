@@ -39,7 +39,7 @@ function BySecret({ tokenEndpoint }) {
     event.preventDefault();
     action.run(new FormData(event.currentTarget));
   }}>
-    <label>Client ID<input name="id" required autocomplete="username" spellcheck="false" autocapitalize="off" placeholder="REALM.ID" /></label>
+    <label>Client ID<input name="id" required autocomplete="username" spellcheck=${false} autocapitalize="off" placeholder="REALM.ID" /></label>
     <label>Client secret<input name="secret" type="password" required autocomplete="current-password" /></label>
     ${action.error && html`<${Failure} error=${action.error} />`}
     <button class="button primary wide" disabled=${action.isRunning}>${action.isRunning ? "Logging in…" : "Log in"}</button>
@@ -79,7 +79,7 @@ function ByToken({ wantedRealm }) {
     event.preventDefault();
     action.run(new FormData(event.currentTarget));
   }}>
-    <label>Realm<${TextField} name="realm" required value=${wantedRealm} spellcheck="false" autocapitalize="off" /></label>
+    <label>Realm<${TextField} name="realm" required value=${wantedRealm} spellcheck=${false} autocapitalize="off" /></label>
     <label>Token<input name="token" type="password" required autocomplete="off" placeholder="Of your identity provider, or of this server" /></label>
     ${action.error && html`<${Failure} error=${action.error} />`}
     <button class="button primary wide" disabled=${action.isRunning}>${action.isRunning ? "Logging in…" : "Log in"}</button>

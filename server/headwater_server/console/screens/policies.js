@@ -38,7 +38,7 @@ export function Policies({ realm, catalog, query, may }) {
       event.preventDefault();
       go(hereWith({ key: new FormData(event.currentTarget).get("key").trim() }));
     }}>
-      <label>Table<span class="field"><${Icon} name="table" /><${TextField} name="key" value=${query.key ?? ""} placeholder="any that says nothing itself" spellcheck="false" dir="auto" /></span></label>
+      <label>Table<span class="field"><${Icon} name="table" /><${TextField} name="key" value=${query.key ?? ""} placeholder="any that says nothing itself" spellcheck=${false} dir="auto" /></span></label>
       <${RefPicker} label="Branch" value=${query.branch ?? all.default} references=${all.references.filter((each) => each.kind === "branch")} onChosen=${(name) => go(hereWith({ branch: name }))} />
       <button class="button">Show</button>
     </form>
@@ -97,8 +97,8 @@ function SetPolicy({ where, policy, wantedKey, onClose, onDone }) {
   }}>
     <label>Kind<select value=${kind} disabled=${Boolean(policy)} onChange=${(event) => setKind(event.target.value)}>
       ${Object.keys(FIELDS).map((each) => html`<option value=${each} selected=${each === kind}>${each}</option>`)}</select></label>
-    <label>Table<input value=${key} readonly=${Boolean(policy)} placeholder="empty: the whole catalog" spellcheck="false" onInput=${(event) => setKey(event.target.value)} /></label>
-    <label>What it says<textarea rows="7" spellcheck="false" value=${texts[kind]} onInput=${(event) => setTexts({ ...texts, [kind]: event.target.value })} /></label>
+    <label>Table<input value=${key} readonly=${Boolean(policy)} placeholder="empty: the whole catalog" spellcheck=${false} onInput=${(event) => setKey(event.target.value)} /></label>
+    <label>What it says<textarea rows="7" spellcheck=${false} value=${texts[kind]} onInput=${(event) => setTexts({ ...texts, [kind]: event.target.value })} /></label>
     ${fault && html`<p class="hint warn">${fault}</p>`}
   <//>`;
 }

@@ -41,7 +41,7 @@ export function NewName({ title, verb, act, onClose, onDone, children, label = "
   const [name, setName] = useState("");
   return html`<${Ask} title=${title} verb=${verb} onClose=${onClose} onDone=${onDone} act=${() => act(name.trim())}>
     ${children}
-    <label>${label}<input value=${name} required spellcheck="false" autocapitalize="off" onInput=${(event) => setName(event.target.value)} /></label>
+    <label>${label}<input value=${name} required spellcheck=${false} autocapitalize="off" onInput=${(event) => setName(event.target.value)} /></label>
   <//>`;
 }
 

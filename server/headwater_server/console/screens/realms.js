@@ -59,7 +59,7 @@ export function Catalogs({ realm }) {
 
 function NewCatalog({ realm, onClose, onDone }) {
   const [wish, setWish] = useState({ name: "", baseLocation: "", defaultBranch: "main" });
-  const field = (name, title, more) => html`<label>${title}<input name=${name} value=${wish[name]} onInput=${(event) => setWish({ ...wish, [name]: event.target.value })} spellcheck="false" required ...${more} /></label>`;
+  const field = (name, title, more) => html`<label>${title}<input name=${name} value=${wish[name]} onInput=${(event) => setWish({ ...wish, [name]: event.target.value })} spellcheck=${false} required ...${more} /></label>`;
   return html`<${Ask} title="New catalog" verb="Create" onClose=${onClose} act=${async () => {
     await post(realmPath(realm, "catalogs"), wish);
     notify(`${wish.name} was created`);

@@ -31,7 +31,7 @@ export function Tree({ realm, catalog, reference, query }) {
     <div class="tools">
       <${RefPicker} isInline label="Reference" value=${shown} references=${all.references} onChosen=${(name) => go(link("realms", realm, "catalogs", catalog, "tree", name, { q: text }))} />
       <label class="search-field"><span class="hidden">Search tables, views and namespaces</span><span class="field"><${Icon} name="search" />
-        <input ref=${field} type="search" value=${text} placeholder="Search tables, views and namespaces" spellcheck="false" dir="auto"
+        <input ref=${field} type="search" value=${text} placeholder="Search tables, views and namespaces" spellcheck=${false} dir="auto"
           onInput=${(event) => write(event.target.value, match)}
           onKeyDown=${(event) => {
             if (event.key === "Escape" && text) write("", match);
