@@ -82,11 +82,15 @@ class ShownLake:
     def catalogs(self) -> Catalogs:
         return Catalogs(self.registry.open_realm(REALM))
 
-    def furnish(self) -> None:
+    def begin(self, realm: str = REALM) -> None:
+        """A realm with nobody but root."""
         made = new_credentials()
-        self.registry.create_realm(REALM)
-        bootstrap(self.registry, REALM, hash_credentials(made))
-        self.credentials["root"] = (told_client_id(REALM, made.client_id), made.client_secret)
+        self.registry.create_realm(realm)
+        bootstrap(self.registry, realm, hash_credentials(made))
+        self.credentials["root"] = (told_client_id(realm, made.client_id), made.client_secret)
+
+    def furnish(self) -> None:
+        self.begin()
         for name in (LAKE, ODD):
             self.catalogs.create_catalog(name, base_location=(self.folder / name).as_uri())
         self._fill_lake()
@@ -101,9 +105,9 @@ class ShownLake:
             for task in tasks:
                 execute_task(self.store, task, LeaseExpiry(None), owner="worker-1", is_stopping=lambda: False)
 
-    def client(self, branch: str = "") -> HeadwaterCatalog:
+    def client(self, branch: str = "", *, catalog: str = LAKE) -> HeadwaterCatalog:
         named = {"branch": branch} if branch else {}
-        return HeadwaterCatalog.on(self.store, realm=REALM, catalog=LAKE, author="ada", **named)
+        return HeadwaterCatalog.on(self.store, realm=REALM, catalog=catalog, author="ada", **named)
 
     @property
     def orphan(self) -> Path:

@@ -11,7 +11,7 @@ from console_screens import IN_LAKE
 from console_server import ConsoleServer
 from shown_lake import LAKE, REALM
 
-from headwater.realms import bootstrap, find_principal, hash_credentials, new_credentials
+from headwater.realms import find_principal
 
 pytestmark = pytest.mark.long
 Visit = Callable[..., Console]
@@ -21,8 +21,7 @@ Visit = Callable[..., Console]
 def server(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleServer]:
     started = ConsoleServer(tmp_path_factory.mktemp("console"), asks_who_calls=False)
     started.lake.furnish()
-    started.lake.registry.create_realm("empty")
-    bootstrap(started.lake.registry, "empty", hash_credentials(new_credentials()))
+    started.lake.begin("empty")
     started.start()
     yield started
     started.close()
