@@ -45,8 +45,8 @@ def test_new_realm_says_what_is_not_there_yet(visit: Visit) -> None:
         console.go("realms", "empty", room)
         texts[room] = console.text()
 
-    assert "No catalog that you may see" in texts["catalogs"]
-    assert "No such task" in texts["tasks"] and "No task has run yet" in texts["runs"]
+    assert "No catalog yet" in texts["catalogs"]
+    assert "No task yet" in texts["tasks"] and "No task has run yet" in texts["runs"]
     assert "Nobody has checked this realm yet" in texts["checks"] and "Nothing is stopped" in texts["maintenance"]
 
 

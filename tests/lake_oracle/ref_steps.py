@@ -89,9 +89,7 @@ def merge(lake: RandomLake) -> str:
 
 def restore(lake: RandomLake) -> str:
     """Restore a branch to an earlier state that differs from the present one: otherwise there is no commit, and no state in the books."""
-    moments = [
-        moment for moment in lake.moments if moment[0] in lake.branches() and moment[2] != lake.model.state(moment[0])
-    ]
+    moments = [moment for moment in lake.moments if moment[0] in lake.branches() and moment[2] != lake.model.state(moment[0])]
     if not moments:
         raise LookupError("there is no earlier state")
     ref, commit, state = lake.chance.choice(moments)

@@ -4,7 +4,7 @@ import { html } from "../ui.js";
 import { catalogPath, get } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { go, hereWith } from "../router.js";
-import { bytes, count, Empty, Facts, Icon, Shown, State, Tag, Time } from "../parts/base.js";
+import { bytes, count, Empty, Facts, Icon, Shown, Tag, Time } from "../parts/base.js";
 import { TextField } from "../parts/fields.js";
 import { Heading } from "../parts/layout.js";
 import { PagedTable, Table } from "../parts/rows.js";
@@ -65,7 +65,7 @@ function Report({ data, where, query }) {
     <h2>${code ? html`Files: ${code} <a class="small" href=${hereWith({ code: "" })}>show all</a>` : "Files"}</h2>
     <${PagedTable} of=${pages} label="Files" keyOf=${(each) => each.path} empty="None" columns=${[
       { title: "File", isWide: true, of: (each) => html`<a class="long" href=${hereWith({ url: each.path })}><code>${each.path}</code></a>` },
-      { title: "Reason", of: (each) => html`<${State} of=${each.code} tone=${each.code === "Due" ? "warn" : "calm"} />` },
+      { title: "Reason", of: (each) => html`<${Tag} tone=${each.code === "Due" ? "warn" : "calm"}>${each.code}<//>` },
       { title: "Size", isNumber: true, of: (each) => bytes(each.bytes) },
       { title: "Since", of: (each) => html`<${Time} at=${each.since} />` },
       { title: "Due", of: (each) => html`<${Time} at=${each.due} />` },

@@ -36,7 +36,7 @@ export function Tasks({ realm, query }) {
     <//>
     <div class="choices" role="group" aria-label="Which tasks">${STATES.map((name) => html`<a class="choice" aria-current=${state === name ? "true" : null} href=${hereWith({ state: name })}>${name ? name[0] + name.slice(1).toLowerCase() : "All"}</a>`)}</div>
     <${Shown} of=${all}>${(data) => html`
-      <${TaskTable} realm=${realm} tasks=${data.tasks} />
+      <${TaskTable} realm=${realm} tasks=${data.tasks} empty=${state || kind ? "No such task" : "No task yet"} />
       ${!data.isOver && html`<div class="more"><button type="button" class="button" disabled=${data.pages < pages} onClick=${more}>Show more</button></div>`}`}<//>
     ${isAsked && html`<${Ask} title="Collect garbage" verb="Submit the task" onClose=${() => ask(false)} act=${async () => {
       const task = await post(where, { kind: "gc" });
@@ -57,8 +57,8 @@ async function readTasks(where, asked, pages, signal) {
   }
 }
 
-function TaskTable({ realm, tasks }) {
-  return html`<${Table} label="Tasks" rows=${tasks} keyOf=${(task) => task.id} empty="No such task" columns=${[
+function TaskTable({ realm, tasks, empty }) {
+  return html`<${Table} label="Tasks" rows=${tasks} keyOf=${(task) => task.id} empty=${empty} columns=${[
     { title: "Task", of: (task) => html`<a class="strong" href=${link("realms", realm, "tasks", task.id)}>${task.kind}</a>` },
     { title: "Subject", isWide: true, of: (task) => html`<bdi>${task.subject}</bdi>` },
     { title: "State", of: (task) => html`<${State} of=${task.stopRequested && task.state === "RUNNING" ? "stopping" : task.state} />` },
@@ -102,8 +102,6 @@ export function TaskScreen({ realm, name }) {
       ["Finished", task.finished && html`<${Time} at=${task.finished} isLong />`],
       ["After", task.after && html`<a href=${link("realms", realm, "tasks", task.after)}><code>${task.after}</code></a>`],
       ["Then", task.followUp && `${task.followUp.kind} ${task.followUp.subject}`],
-      ["Arguments", Object.keys(task.arguments).length > 0 && html`<code class="long">${JSON.stringify(task.arguments)}</code>`],
-      ["Outcome", task.outcome && html`<code class="long">${JSON.stringify(task.outcome)}</code>`],
     ]} />
     ${task.error && html`<div class="failure" role="alert"><div><p class="failure-title">Why it ended</p><p class="failure-text">${task.error}</p></div></div>`}
     <h2>${plural(task.attempts.length, "try", "tries")}</h2>
@@ -116,8 +114,12 @@ export function TaskScreen({ realm, name }) {
       { title: "Why it ended", isWide: true, of: (each) => html`<span class="long">${each.error ?? ""}</span>` },
       { title: "", of: (each) => each.ended && html`<a class="button small" href=${link("realms", realm, "runs", `${task.id}-${each.number}`)}>Run</a>` },
     ]} />
+    ${Object.keys(task.arguments).length > 0 && html`<${Details} title="Arguments" of=${task.arguments} />`}
+    ${task.outcome && html`<${Details} title="Outcome" of=${task.outcome} />`}
     ${asked && html`<${Ask} title=${actions[asked][0]} verb=${actions[asked][0]} isDangerous=${asked === "cancel"} onClose=${() => ask(null)} act=${async () => {
       await post(`${where}/${asked}`);
       found.reload();
     }}><p>${actions[asked][1]}</p><//>`}`}<//>`;
 }
+
+const Details = ({ title, of: said }) => html`<details><summary>${title}</summary><pre class="plain-text">${JSON.stringify(said, null, 2)}</pre></details>`;
