@@ -53,7 +53,7 @@ def test_suggestions_that_are_taken_are_gone_to(visit: Visit) -> None:
     assert console.page.url.endswith("/compare?before=dev&after=hotfix")
 
 
-def test_what_is_typed_outlives_what_is_loaded(visit: Visit) -> None:
+def test_typed_text_outlives_what_is_loaded(visit: Visit) -> None:
     console = visit()
     late = console.hold("**/files/report*")
     console.page.goto(f"{console.server.url}/#/realms/{REALM}/catalogs/{LAKE}/files")
@@ -74,7 +74,7 @@ def test_field_follows_the_address(visit: Visit) -> None:
     assert console.page.get_by_label("May", exact=True).input_value() == "root"
 
 
-def test_page_that_failed_is_asked_for_again_behind_those_that_are_there(visit: Visit) -> None:
+def test_page_that_failed_is_asked_for_once_more(visit: Visit) -> None:
     console, asked = visit(), list[str]()
     page = console.page
 

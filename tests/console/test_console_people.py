@@ -93,7 +93,7 @@ def test_former_secret_is_refused_after_a_reset(visit: Visit, server: ConsoleSer
     assert is_refused(server, *former) and not is_refused(server, *secret)
 
 
-def test_who_resets_ones_own_credentials_sees_them_before_logging_in_again(visit: Visit, server: ConsoleServer) -> None:
+def test_own_credentials_that_are_reset_are_seen_before_the_session_ends(visit: Visit, server: ConsoleServer) -> None:
     console = visit("chief")
     console.go(*PRINCIPALS, "chief")
     console.press("Reset credentials")

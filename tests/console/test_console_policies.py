@@ -103,7 +103,7 @@ def test_text_of_a_policy_is_that_of_its_kind(visit: Visit, stored: Callable[[],
     assert stored() == []
 
 
-def test_policy_of_a_table_that_is_elsewhere_does_not_pass_for_that_of_the_catalog(visit: Visit, server: ConsoleServer) -> None:
+def test_policy_of_a_lost_table_is_not_the_catalogs(visit: Visit, server: ConsoleServer) -> None:
     catalogs = server.lake.catalogs
     catalogs.create_catalog("passing", base_location=(server.lake.folder / "passing").as_uri())
     client = server.lake.client(catalog="passing")
