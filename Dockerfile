@@ -14,23 +14,20 @@ COPY workers workers
 RUN pip wheel --no-deps --wheel-dir /wheels -c constraints.txt .
 
 FROM build AS operator-build
-RUN python -m venv /opt/headwater \
-    && /opt/headwater/bin/pip install --only-binary :all: -c constraints.txt \
-        "headwater[operator,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')" \
-    && /opt/headwater/bin/pip uninstall --yes pip setuptools
+RUN python -m venv --without-pip /opt/headwater \
+    && pip --python /opt/headwater install --only-binary :all: -c constraints.txt \
+        "headwater[operator,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')"
 
 FROM build AS server-build
-RUN python -m venv /opt/headwater \
-    && /opt/headwater/bin/pip install --only-binary :all: -c constraints.txt \
-        "headwater[server,sts,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')" \
-    && /opt/headwater/bin/pip uninstall --yes pip setuptools
+RUN python -m venv --without-pip /opt/headwater \
+    && pip --python /opt/headwater install --only-binary :all: -c constraints.txt \
+        "headwater[server,sts,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')"
 
 FROM build AS worker-build
 # pyspark comes as source only: its jars, packed.
-RUN python -m venv /opt/headwater \
-    && /opt/headwater/bin/pip install --only-binary :all: --no-binary pyspark -c constraints.txt \
-        "headwater[workers,lake,spark,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')" \
-    && /opt/headwater/bin/pip uninstall --yes pip setuptools
+RUN python -m venv --without-pip /opt/headwater \
+    && pip --python /opt/headwater install --only-binary :all: --no-binary pyspark -c constraints.txt \
+        "headwater[workers,lake,spark,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')"
 
 FROM ${BASE} AS base
 ARG VERSION=0.1.0

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache, reduce
 from itertools import chain, islice
 from os.path import commonprefix
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from headwater.iceberg.file_drivers import utf8_path
 from headwater.lake_files.lake_file_values import ListedFile, LiveFile
@@ -20,6 +20,7 @@ from headwater.lake_files.path_keys import FACTORS, TAIL, StrictKeys, loose_key,
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 DIGEST_BYTES = 16
 NO_NAME = "\ufffd"
 """Replaces what is not valid text in a path. A file with it in its path cannot be named exactly, so it never becomes a candidate."""
@@ -264,6 +265,20 @@ def joined_digests(digests: pa.FixedSizeBinaryArray) -> bytes:
     data = digests.buffers()[1]
     start = digests.offset * DIGEST_BYTES
     return b"" if data is None else bytes(data.slice(start, len(digests) * DIGEST_BYTES).to_pybytes())
+
+
+def weighed_batches(items: Iterable[T], weigh: Callable[[T], int], limit: int = AT_ONCE) -> Iterator[list[T]]:
+    """Some items at a time, in order: each batch is full once it weighs as much as the limit."""
+    batch: list[T] = []
+    weight = 0
+    for item in items:
+        batch.append(item)
+        weight += weigh(item)
+        if weight >= limit:
+            yield batch
+            batch, weight = [], 0
+    if batch:
+        yield batch
 
 
 def _folder_of(key: str) -> str:

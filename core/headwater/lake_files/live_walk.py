@@ -32,7 +32,7 @@ from headwater.iceberg.manifest_entries import (
 from headwater.iceberg.metadata_json import unpack_metadata
 from headwater.iceberg.survey_outcomes import RejectedTable
 from headwater.lake_files.document_files import DocumentFiles, document_files
-from headwater.lake_files.file_columns import AT_ONCE, LiveFiles, live_in_columns
+from headwater.lake_files.file_columns import LiveFiles, live_in_columns, weighed_batches
 from headwater.lake_files.file_reasons import PlaceReason
 from headwater.lake_files.lake_file_values import BlockedPlace, LiveFile
 from headwater.lake_files.manifest_memory import KnownManifest, ManifestMemory
@@ -394,7 +394,7 @@ class LiveWalk:
         self, read: Iterable[tuple[_Noted, ReadManifest | _Fault]]
     ) -> Iterator[tuple[_Noted, KnownManifest | _Fault]]:
         """What was read, in columns of many manifests at a time."""
-        for some in _packs(read, lambda entry: 0 if isinstance(entry[1], _Fault) else len(entry[1].paths)):
+        for some in weighed_batches(read, lambda entry: 0 if isinstance(entry[1], _Fault) else len(entry[1].paths)):
             known = known_manifests([each for _, each in some if not isinstance(each, _Fault)])
             for said, each in some:
                 yield said, each if isinstance(each, _Fault) else next(known)
@@ -503,20 +503,6 @@ class LiveWalk:
 def _weight(pack: Iterable[tuple[KnownManifest, _Noted]]) -> int:
     """What remembered manifests weigh in memory, where their paths are already."""
     return sum(max(known.length_bytes, _PATH_BYTES * known.files.size) for known, _ in pack)
-
-
-def _packs(entries: Iterable[T], weigh: Callable[[T], int]) -> Iterator[list[T]]:
-    """Some entries at a time, that weigh about as much as a batch of files."""
-    pack: list[T] = []
-    weight = 0
-    for entry in entries:
-        pack.append(entry)
-        weight += weigh(entry)
-        if weight >= AT_ONCE:
-            yield pack
-            pack, weight = [], 0
-    if pack:
-        yield pack
 
 
 def _digest(path: str) -> str:

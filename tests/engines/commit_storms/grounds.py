@@ -20,7 +20,7 @@ __all__ = ["HASTY", "LENGTH", "LOST_ANSWER", "LOST_REQUEST", "PATIENT", "REALM",
 LENGTH = 20 if os.environ.get("HEADWATER_SOAK") == "1" else 1
 """How many times as long storms are as in a quick run."""
 REALM = RealmKey(5)
-PATIENT = Settings(commit_timeout_seconds=20)
+PATIENT = Settings(commit_timeout_seconds=20, commit_member_seconds=60)
 HASTY = Settings(commit_timeout_seconds=0.4, commit_member_seconds=60)
 LOST_ANSWER: dict[str, Any] = {"before": False}
 LOST_REQUEST: dict[str, Any] = {"before": True, "fault": UnknownOutcomeError("lost on its way")}

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from headwater.iceberg.filesystem import LakeStorage
-from headwater.lake_files.file_columns import ListedFiles, LiveFiles, listed_in_columns
+from headwater.lake_files.file_columns import ListedFiles, LiveFiles, listed_in_columns, weighed_batches
 from headwater.lake_files.file_comparison import BucketResult, compare_bucket
 from headwater.lake_files.file_engine import (
     ComparisonGround,
@@ -112,22 +112,9 @@ class SparkFileEngine:
         """Do a piece of work for each item on executors, in order: so many at a time that they weigh ``_WEIGHT`` for each slot."""
         context, jobs = self._spark.sparkContext, Jobs(self._spark, self._progress)
         slots = max(1, int(context.defaultParallelism))
-        for some in _in_portions(items, weigh, _WEIGHT * slots):
+        for some in weighed_batches(items, weigh, _WEIGHT * slots):
             collect = context.parallelize(some, min(len(some), _TASKS_PER_SLOT * slots)).map(work).collect
             yield from jobs.run_job(stage, collect)
-
-
-def _in_portions(items: Iterable[T], weigh: Callable[[T], int], limit: int) -> Iterator[list[T]]:
-    portion: list[T] = []
-    weight = 0
-    for item in items:
-        portion.append(item)
-        weight += weigh(item)
-        if weight >= limit:
-            yield portion
-            portion, weight = [], 0
-    if portion:
-        yield portion
 
 
 def _weigh_bucket(bucket: _Bucket) -> int:
