@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
 from console_browser import Console, chromium, open_console
 from console_server import ConsoleServer
+from shown_lake import REALM
 from structlog.testing import capture_logs
+
+from loopback_issuer import LoopbackIssuer
 
 
 @pytest.fixture(scope="package")
@@ -19,9 +23,18 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="package")
-def server(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleServer]:
-    """It asks who calls."""
-    started = ConsoleServer(tmp_path_factory.mktemp("console"))
+def issuer() -> Iterator[LoopbackIssuer]:
+    with closing(LoopbackIssuer()) as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def server(browser: Any, issuer: LoopbackIssuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleServer]:
+    """It asks who calls, and takes tokens of the issuer, too."""
+    folder = tmp_path_factory.mktemp("console")
+    entry = {"issuer": issuer.url, "realms": [REALM], "audiences": ["lake"], "roles-claim": "groups"}
+    (folder / "issuers.json").write_text(json.dumps({"issuers": [entry]}))
+    started = ConsoleServer(folder, issuers=str(folder / "issuers.json"))
     started.lake.furnish()
     started.start()
     yield started
@@ -38,7 +51,7 @@ def logs() -> Iterator[list[MutableMapping[str, Any]]]:
 @pytest.fixture(scope="package")
 def profile(browser: Any) -> Iterator[Any]:
     """What tabs share as those of one user's browser do: above all the scripts that they have loaded."""
-    with browser.new_context() as context:
+    with browser.new_context(reduced_motion="reduce") as context:
         yield context
 
 

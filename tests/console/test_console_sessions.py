@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,13 +21,7 @@ TokenOf = Callable[..., str]
 _KEPT = "JSON.stringify([{...sessionStorage}, {...localStorage}, window.name, location.href])"
 
 
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[LoopbackIssuer]:
-    with closing(LoopbackIssuer()) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def token_of(issuer: LoopbackIssuer) -> TokenOf:
     """Makes tokens of an identity provider that hold for so many seconds."""
 
@@ -37,19 +30,6 @@ def token_of(issuer: LoopbackIssuer) -> TokenOf:
         return compact_token({"alg": "RS256", "kid": "one"}, claims, signer("RS256", signing_key()))
 
     return make
-
-
-@pytest.fixture(scope="module")
-def server(browser: Any, issuer: LoopbackIssuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleServer]:
-    """It takes tokens of the issuer, too."""
-    folder = tmp_path_factory.mktemp("console")
-    entry = {"issuer": issuer.url, "realms": [REALM], "audiences": ["lake"], "roles-claim": "groups"}
-    (folder / "issuers.json").write_text(json.dumps({"issuers": [entry]}))
-    started = ConsoleServer(folder, issuers=str(folder / "issuers.json"))
-    started.lake.furnish()
-    started.start()
-    yield started
-    started.close()
 
 
 def log_in_by_token(console: Console, token: str, *segments: str) -> None:
