@@ -47,6 +47,7 @@ def test_name_that_begins_like_another_can_be_typed(visit: Visit, server: Consol
 def test_suggestions_that_are_taken_are_gone_to(visit: Visit) -> None:
     console = visit()
     console.go(*IN_LAKE, "compare")
+    console.page.wait_for_selector("main label:nth-of-type(2) option[value=hotfix]", state="attached")
     console.page.evaluate(_TAKE, [["Before", "dev"], ["After", "hotfix"]])
     console.see("sales.eu.vat")
 
