@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from console_server import ConsoleServer
+from shown_lake import REALM
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
 DESKTOP, PHONE = (1280, 860), (360, 740)
@@ -26,6 +28,13 @@ async () => {
   for (let round = 0; round < 3; round += 1) {
     await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
   }
+}
+"""
+# once for each tab: whoever logs out stays so
+_LOGGED_IN = """
+if (!window.name && location.protocol !== "about:") {
+  window.name = "logged in";
+  sessionStorage.setItem("headwater.session", %s);
 }
 """
 _SHOWS = "(texts) => texts.every((text) => document.querySelector('main').innerText.includes(text))"
@@ -78,13 +87,45 @@ class Console:
         self.page.wait_for_selector("h1")
         self.page.wait_for_selector(".waiting, main.beginning", state="detached")
 
+    def be(self, name: str) -> None:
+        """Have logged in as somebody, before the first screen."""
+        session = json.dumps({"realm": REALM, "token": self.server.token_of(name), "expires": None})
+        self.page.add_init_script(_LOGGED_IN % json.dumps(session))
+
     def log_in(self, name: str) -> None:
+        """Log in by the form, which is on every screen for whoever is not."""
         client_id, secret = self.server.lake.credentials[name]
-        self.page.goto(f"{self.server.url}/")
+        if not self.page.url.startswith(self.server.url):
+            self.page.goto(f"{self.server.url}/")
         self.page.get_by_label("Client ID").fill(client_id)
         self.page.get_by_label("Client secret").fill(secret)
         self.page.get_by_role("button", name="Log in").click()
         self.page.wait_for_selector(".rooms", state="attached")
+
+    def confirm(self, verb: str) -> None:
+        """Do what a dialog asks about, and wait until it has closed."""
+        self.page.locator("dialog[open]").get_by_role("button", name=verb, exact=True).click()
+        self.page.wait_for_selector("dialog", state="detached")
+
+    def press(self, name: str) -> None:
+        self.page.get_by_role("button", name=name, exact=True).click()
+
+    def see(self, text: str) -> None:
+        """Wait until a text is there."""
+        self.page.get_by_text(text).first.wait_for()
+
+    def hold(self, url: str, *, method: str = "GET") -> list[Any]:
+        """Requests that a test sends on, or answers, once it likes to."""
+        held: list[Any] = []
+
+        def take(route: Any) -> None:
+            if route.request.method == method:
+                held.append(route)
+            else:
+                route.fallback()
+
+        self.page.route(url, take)
+        return held
 
     def text(self) -> str:
         shown: str = self.page.inner_text("main")
@@ -107,6 +148,9 @@ class Console:
         violations: list[str] = self.page.evaluate("window.violations ?? []")
         return [*violations, *self.complaints]
 
+    def resize(self, size: tuple[int, int]) -> None:
+        self.page.set_viewport_size({"width": size[0], "height": size[1]})
+
     def is_wider_than_window(self) -> bool:
         wide: bool = self.page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
         return wide
@@ -117,14 +161,18 @@ class Console:
 
 
 @contextmanager
-def open_console(browser: Any, server: ConsoleServer, *, size: tuple[int, int] = DESKTOP, **options: Any) -> Iterator[Console]:
-    """A tab of its own, with nothing kept from others. Fails where a page of it broke its policy or raised."""
-    named: Mapping[str, Any] = {"viewport": {"width": size[0], "height": size[1]}, **options}
-    context = browser.new_context(**named)
-    console = Console(context.new_page(), server)
-    console.watch()
-    try:
+def open_console(
+    browser: Any, server: ConsoleServer, *, profile: Any = None, size: tuple[int, int] = DESKTOP, **options: Any
+) -> Iterator[Console]:
+    """A tab that knows nothing of others. Fails where a page of it broke its policy or raised.
+
+    profile       a context that it may share, where no options ask for one of its own
+    """
+    with ExitStack() as opened:
+        context = profile if profile is not None and not options else opened.enter_context(browser.new_context(**options))
+        console = Console(opened.enter_context(context.new_page()), server)
+        console.resize(size)
+        console.watch()
         yield console
-        assert console.faults() == []
-    finally:
-        context.close()
+        assert console.faults() == [], console.faults()
+        console.page.evaluate("localStorage.clear()")

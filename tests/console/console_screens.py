@@ -7,7 +7,7 @@ from typing import NamedTuple
 from shown_lake import LAKE, REALM, ShownLake
 
 from headwater.store import id_text
-from headwater.tasks import TaskQueue
+from headwater.tasks import TaskQueue, TaskState
 
 IN_LAKE = ("realms", REALM, "catalogs", LAKE)
 TABLE = (*IN_LAKE, "table", "-", "sales.orders")
@@ -27,7 +27,7 @@ class Screen(NamedTuple):
 def all_screens(lake: ShownLake) -> dict[str, Screen]:
     """By name."""
     tasks, in_realm = TaskQueue(lake.store), ("realms", REALM)
-    [collection], [check] = (tasks.list_tasks(kind=kind, limit=1) for kind in ("gc", "fsck"))
+    [collection], [check] = (tasks.list_tasks(kind=kind, state=TaskState.SUCCEEDED, limit=1) for kind in ("gc", "fsck"))
     head = lake.catalogs.open_catalog(LAKE).resolve()
     assert head is not None
     orphan = lake.orphan.as_uri()

@@ -42,6 +42,7 @@ from headwater.realms import (
     new_credentials,
     told_client_id,
 )
+from headwater.store import ObjectId
 from headwater.tasks import LeaseExpiry, TaskQueue
 from headwater_workers.task_executor import execute_task
 
@@ -57,7 +58,7 @@ READER_PRIVILEGES = (
     Privilege.TABLE_READ_DATA,
     Privilege.CATALOG_READ_PROPERTIES,
 )
-UNIQUE = UUID(int=7)
+UNIQUE = UUID("f0e1d2c3-b4a5-4697-8879-6a5b4c3d2e1f")
 _SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), nullable=False), pa.field("customer", pa.string()), pa.field("note", pa.large_string())]
 )
@@ -81,21 +82,32 @@ class ShownLake:
     def catalogs(self) -> Catalogs:
         return Catalogs(self.registry.open_realm(REALM))
 
-    def furnish(self) -> None:
+    def begin(self, realm: str = REALM) -> None:
+        """A realm with nobody but root."""
         made = new_credentials()
-        self.registry.create_realm(REALM)
-        bootstrap(self.registry, REALM, hash_credentials(made))
-        self.credentials["root"] = (told_client_id(REALM, made.client_id), made.client_secret)
+        self.registry.create_realm(realm)
+        bootstrap(self.registry, realm, hash_credentials(made))
+        self.credentials["root"] = (told_client_id(realm, made.client_id), made.client_secret)
+
+    def furnish(self) -> None:
+        self.begin()
         for name in (LAKE, ODD):
             self.catalogs.create_catalog(name, base_location=(self.folder / name).as_uri())
         self._fill_lake()
         self._fill_odd()
+        self._add_administrator("chief")
         self._add_principal("ann", "analyst", READER_PRIVILEGES)
         self._run_tasks()
 
-    def client(self, branch: str = "") -> HeadwaterCatalog:
+    def work(self, *tasks: ObjectId) -> None:
+        """Do what a worker would."""
+        with capture_logs():
+            for task in tasks:
+                execute_task(self.store, task, LeaseExpiry(None), owner="worker-1", is_stopping=lambda: False)
+
+    def client(self, branch: str = "", *, catalog: str = LAKE) -> HeadwaterCatalog:
         named = {"branch": branch} if branch else {}
-        return HeadwaterCatalog.on(self.store, realm=REALM, catalog=LAKE, author="ada", **named)
+        return HeadwaterCatalog.on(self.store, realm=REALM, catalog=catalog, author="ada", **named)
 
     @property
     def orphan(self) -> Path:
@@ -112,12 +124,17 @@ class ShownLake:
             bytes(ContentValue(kind, UNIQUE, bytes(16), object_id).to_value().data)
             for kind in (ContentType.NAMESPACE, ContentType.ICEBERG_TABLE)
         )
+        before, behind = table.split(
+            UNIQUE.bytes
+        )  # ids of their own: stripes of the same bytes take ten times as long to divide
         data, each = {}, tables // 1000
         for number in range(1000):
             key = ContentKey.of(f"space_{number:03}")
             data[key.to_index()] = space
-            prefix = key.child_prefix()
-            data.update((prefix + b"table_%06d" % (number * each + place), table) for place in range(each))
+            prefix, first = key.child_prefix(), number * each
+            data.update(
+                (prefix + b"table_%06d" % at, before + at.to_bytes(16, "big") + behind) for at in range(first, first + each)
+            )
         limits = IndexLimits(embedded_bytes=rows.settings.index_embedded_bytes, stripe_bytes=rows.settings.index_stripe_bytes)
         stored = NewIndex(data, dict.fromkeys(data, object_id)).stored(rows.new_ids, limits)
         [commit_id] = rows.new_ids(1)
@@ -161,6 +178,13 @@ class ShownLake:
         odd.commit("main", [*spaces, *tables], message=f"add {SCRIPT} and {RIGHT_TO_LEFT} and {LONG}", authors=[SCRIPT])
         odd.create_branch("b-" + LONG[:100])
 
+    def _add_administrator(self, name: str) -> None:
+        """Somebody with the role that root has."""
+        made = new_credentials()
+        create_principal(self.registry, REALM, name, hash_credentials(made))
+        assign_principal_role(self.registry, REALM, "service_admin", name)
+        self.credentials[name] = (told_client_id(REALM, made.client_id), made.client_secret)
+
     def _add_principal(self, name: str, role: str, privileges: tuple[Privilege, ...]) -> None:
         """Somebody who may see tasks, and has a role of the lake on all of its branches."""
         made = new_credentials()
@@ -183,9 +207,7 @@ class ShownLake:
             tasks.submit_task(FSCK, realm=REALM, realm_key=realm.key).id,
             submit_catalog_task(self.store, REPORT_FILES, REALM, LAKE).id,
         ]
-        with capture_logs():
-            for task in submitted:
-                execute_task(self.store, task, LeaseExpiry(None), owner="worker-1", is_stopping=lambda: False)
+        self.work(*submitted)
         tasks.submit_task(REPORT_FILES, realm=REALM, realm_key=realm.key, subject="later", due=realm.created + 86_400_000_000)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_browser import PHONE, Console
+from console_browser import DESKTOP, PHONE, Console
 from console_screens import IN_LAKE, TABLE, all_screens
 from console_server import ConsoleServer
 from shown_lake import LAKE, REALM
@@ -17,7 +17,9 @@ from shown_lake import LAKE, REALM
 pytestmark = pytest.mark.long
 Visit = Callable[..., Console]
 SERIOUS = ("serious", "critical")
-_RUN_AXE = "(rules) => axe.run(document, {resultTypes: ['violations'], ...rules}).then((found) => found.violations)"
+_RUN_AXE = """
+([part, rules]) => axe.run(part, {resultTypes: ["violations"], iframes: false, preload: false, ...rules}).then((found) => found.violations)
+"""
 _CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
 
 
@@ -29,33 +31,29 @@ def axe() -> str:
     return (Path(spec.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8")
 
 
-def serious(page: Any, rules: dict[str, Any]) -> list[str]:
-    found = page.evaluate(_RUN_AXE, rules)
+def serious(page: Any, part: str = "html", **rules: Any) -> list[str]:
+    found = page.evaluate(_RUN_AXE, [part, rules])
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found if each["impact"] in SERIOUS]
 
 
-def test_every_screen_shows_real_data(visit: Visit, server: ConsoleServer, axe: str) -> None:
+def test_every_screen_shows_real_data_to_everybody(visit: Visit, server: ConsoleServer, axe: str) -> None:
+    """To whoever looks at it in the light or in the dark, on a desk or on a phone, or has it read out."""
     console, wrong = visit(), []
+    page = console.page
     for name, screen in all_screens(server.lake).items():
         console.go(*screen.segments, **screen.query)
         wrong += [f"{name} lacks {shown!r}" for shown in console.lacks(screen.shows)]
-        console.page.evaluate(axe)
-        wrong += [f"{name}: {each}" for each in serious(console.page, {})]
-        console.page.emulate_media(color_scheme="dark")
-        wrong += [f"{name}, dark: {each}" for each in serious(console.page, _CONTRAST)]
-        console.page.emulate_media(color_scheme="light")
+        if not page.evaluate("Boolean(window.axe)"):  # all screens are one document
+            page.evaluate(axe)
+        wrong += [f"{name}: {each}" for each in serious(page)]
+        page.emulate_media(color_scheme="dark")
+        wrong += [f"{name}, dark: {each}" for each in serious(page, "html" if name == "catalogs" else "main", **_CONTRAST)]
+        page.emulate_media(color_scheme="light")
+        console.resize(PHONE)
+        wrong += [f"{name} is wider than a phone"] if console.is_wider_than_window() else []
+        console.resize(DESKTOP)
 
     assert wrong == []
-
-
-def test_every_screen_fits_a_phone(visit: Visit, server: ConsoleServer) -> None:
-    console, wide = visit(size=PHONE), []
-    for name, screen in all_screens(server.lake).items():
-        console.go(*screen.segments, **screen.query)
-        if console.is_wider_than_window():
-            wide.append(name)
-
-    assert wide == []
 
 
 def test_reader_sees_no_button_that_is_refused(visit: Visit, server: ConsoleServer) -> None:
@@ -73,14 +71,18 @@ def test_reader_sees_no_button_that_is_refused(visit: Visit, server: ConsoleServ
         "file explained",
     }
     for name, screen in all_screens(server.lake).items():
-        if name in refused or name == "access":
+        if name == "access":
             continue
         console.go(*screen.segments, **screen.query)
-        assert "You do not have the privilege" not in console.text(), name
+        assert name in refused or "You do not have the privilege" not in console.text(), name
         buttons |= {text.strip() for text in console.page.locator("main button").all_inner_texts()}
 
     assert not [
-        text for text in buttons if re.match(r"(New|Delete|Move|Merge|Set|Stop|Resume|Check|Collect|Cancel|Retry|Run)\b", text)
+        text
+        for text in buttons
+        if re.match(
+            r"(Add|Change|New|Delete|Give|Move|Merge|Set|Stop|Remove|Resume|Revoke|Check|Collect|Cancel|Retry|Run)\b", text
+        )
     ]
     assert console.page.locator(".rooms a").all_inner_texts() == [
         "Catalogs", "Tasks", "Runs", "Checks", "Maintenance", "Explain access",
@@ -139,7 +141,7 @@ def test_merge_asks_what_is_dropped(visit: Visit, server: ConsoleServer) -> None
     page.get_by_role("group", name="What to do with sales.returns").get_by_role("button", name="Keep target").click()
     page.get_by_role("button", name="Try with these choices").click()
     page.get_by_role("button", name="Merge…").click()
-    asked = page.inner_text("dialog")
+    asked = page.inner_text("dialog[open]")
     page.locator("dialog").get_by_role("button", name="Merge", exact=True).click()
     page.wait_for_selector("text=dev was merged into target")
 
@@ -176,6 +178,7 @@ def test_address_leads_back_to_the_same_place(visit: Visit) -> None:
 
 def test_theme_is_kept(visit: Visit) -> None:
     console = visit()
+    console.go(*IN_LAKE)
     for _ in range(2):
         console.page.locator(".top-bar-end button").first.click()
     console.page.reload()
@@ -183,28 +186,3 @@ def test_theme_is_kept(visit: Visit) -> None:
 
     assert console.page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert console.page.evaluate("getComputedStyle(document.body).colorScheme") == "dark"
-
-
-def test_token_is_gone_after_logging_out(visit: Visit) -> None:
-    console = visit()
-    assert console.page.evaluate("sessionStorage.length") == 1
-    console.page.get_by_role("button", name="Log out").click()
-    console.page.wait_for_selector("text=Log in to Headwater")
-
-    assert (
-        console.page.evaluate(
-            "sessionStorage.length + Object.keys(localStorage).filter((key) => !key.endsWith('theme')).length"
-        )
-        == 0
-    )
-
-
-def test_wrong_secret_is_told(visit: Visit) -> None:
-    console = visit("")
-    console.page.goto(console.server.url)
-    console.page.get_by_label("Client ID").fill(console.server.lake.credentials["ann"][0])
-    console.page.get_by_label("Client secret").fill("wrong")
-    console.page.get_by_role("button", name="Log in").click()
-    console.page.wait_for_selector(".failure")
-
-    assert console.page.evaluate("sessionStorage.length") == 0

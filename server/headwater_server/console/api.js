@@ -1,7 +1,7 @@
 // Requests to the management API. What may pass by itself is tried again; what may not is an ApiError with the server's own sentence.
 
 import { signal } from "./ui.js";
-import { logOut, server, session } from "./session.js";
+import { logOut, session } from "./session.js";
 
 const TRIES = 6;
 const FIRST_WAIT_MS = 400;
@@ -43,40 +43,59 @@ export const remove = (where, query) => request("DELETE", where, { query });
 /** The text of something that is no JSON. */
 export const getText = (where, signal) => request("GET", where, { signal, isText: true });
 
-/** Ask the server, and ask again while it says that it is busy. A change is repeated only where it certainly was not done. */
-export async function request(method, where, { query, body, signal: stopped, isText = false } = {}) {
+/**
+ * Ask the server, and ask again while it says that it is busy. A change is repeated only where it certainly was not done, and for whoever
+ * asked for it: not for somebody who has logged in since.
+ *
+ * token    of somebody who has not logged in yet; without it, that of the session
+ */
+export async function request(method, where, { query, body, signal: stopped, isText = false, token } = {}) {
+  const own = session.peek()?.token;
   const target = new URL(address(where));
   for (const [name, value] of Object.entries(query ?? {})) {
     for (const one of Array.isArray(value) ? value : [value]) if (one !== "" && one != null) target.searchParams.append(name, one);
   }
   for (let number = 1; ; number += 1) {
-    const answer = await sent(method, target, body, stopped);
-    if (answer.ok) return isText ? answer.text() : answer.status === 204 ? null : answer.json();
+    const answer = await sent(method, target, body, stopped, token ?? own);
+    if (answer.ok) return contentOf(answer, method, isText);
     const error = await errorOf(answer);
-    if (answer.status === 401 && server.peek()?.authentication) {
-      logOut(session.peek() ? "The server no longer accepts your token. Log in again to go on." : "");
-      throw error;
-    }
-    if (![429, 503].includes(answer.status) || number >= TRIES) throw error;
+    const isStillOwn = own === session.peek()?.token;
+    if (answer.status === 401 && own && !token && isStillOwn) logOut("The server no longer accepts your token. Log in again to go on.");
+    if (![429, 503].includes(answer.status) || number >= TRIES || !isStillOwn) throw error;
     await pause(waitOf(answer, number), stopped);
+    if (own !== session.peek()?.token) throw error;
   }
 }
 
-async function sent(method, target, body, stopped) {
+async function sent(method, target, body, stopped, token) {
   const headers = { Accept: "application/json" };
-  const token = session.peek()?.token;
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body !== undefined && body !== null) headers["Content-Type"] = "application/json";
   try {
     const content = body === undefined || body === null ? undefined : JSON.stringify(body);
     return await fetch(target, { method, headers, body: content, signal: stopped, cache: "no-store", credentials: "omit" });
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    watchForServer();
-    throw new ApiError(0, "Unreachable", method === "GET"
-      ? "The server cannot be reached."
-      : "The server was not reached, or its answer was lost. Look whether the change was made before you repeat it.");
+    throw lost(error, method);
   }
+}
+
+async function contentOf(answer, method, isText) {
+  if (answer.status === 204) return null;
+  try {
+    return await (isText ? answer.text() : answer.json());
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new ApiError(answer.status, "Error", "The answer is not the server's: something between it and this browser sent another one.");
+    throw lost(error, method);
+  }
+}
+
+/** What to raise where an answer did not come, or not to its end. */
+function lost(error, method) {
+  if (error.name === "AbortError") return error;
+  watchForServer();
+  return new ApiError(0, "Unreachable", method === "GET"
+    ? "The server cannot be reached."
+    : "The server was not reached, or its answer was lost. Look whether the change was made before you repeat it.");
 }
 
 async function errorOf(answer) {

@@ -4,7 +4,7 @@ import { html, render, useEffect, useErrorBoundary, useSignalValue } from "./ui.
 import { get } from "./api.js";
 import { useResource } from "./resource.js";
 import { go, link, place } from "./router.js";
-import { server, session, watchExpiry } from "./session.js";
+import { logOut, server, session, watchExpiry } from "./session.js";
 import "./theme.js";
 import { Failure, Spinner } from "./parts/base.js";
 import { Bare, Frame, Heading } from "./parts/layout.js";
@@ -42,8 +42,9 @@ function Console() {
   if (config.error && !config.data) return html`<${Bare}><${Failure} error=${config.error} retry=${config.reload} /><//>`;
   if (!config.data) return html`<main class="beginning"><${Spinner} label="The console is starting" /></main>`;
   if (isOut) return html`<${Bare}><${LogIn} wantedRealm=${realm} /><//>`;
-  if (!root) return held ? null : html`<${Bare}><${Realms} /><//>`;
+  if (!root) return config.data.authentication ? null : html`<${Bare}><${Realms} /><//>`;
   if (root !== "realms" || !realm) return html`<${Bare}><${Nowhere} /><//>`;
+  if (config.data.authentication && held.realm !== realm) return html`<${Bare}><${OtherRealm} realm=${realm} own=${held.realm} /><//>`;
   const isCatalog = (room ?? "catalogs") === "catalogs";
   const [List, One] = ROOMS[room] ?? [];
   const Screen = name === undefined ? List : One;
@@ -67,6 +68,11 @@ function Guarded({ children }) {
 }
 
 const Nowhere = () => html`<${Heading} title="Not found" note="The console has no such page." /><p><a href="#/">Go to the start</a></p>`;
+
+/** A token is one realm's: to ask another one with it would end the session. */
+const OtherRealm = ({ realm, own }) => html`<${Heading} title=${`Realm ${realm}`} note=${`You are logged in to the realm ${own}.`} />
+  <div class="buttons"><a class="button primary" href=${link("realms", own)}>${`Go to ${own}`}</a>
+    <button type="button" class="button" onClick=${() => logOut()}>${`Log in to ${realm}`}</button></div>`;
 
 watchExpiry();
 render(html`<${Console} />`, document.getElementById("app"));

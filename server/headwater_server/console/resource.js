@@ -4,42 +4,40 @@ import { useCallback, useEffect, useRef, useSignalValue, useState } from "./ui.j
 import { revivals } from "./api.js";
 
 const WAITING = { data: undefined, error: null, isLoading: true };
+const NOTHING = { data: undefined, error: null, isLoading: false };
+const NO_PAGES = { items: [], first: null, last: null, token: undefined, isLoading: true, isOver: false, error: null };
 const POLL_MS = 2000;
 
 /**
- * Load something. Of several questions the last one counts: answers to earlier ones are cancelled.
+ * Load something. Of several questions the last one counts: answers to earlier ones are cancelled, and never shown as one to it.
  *
  * key      a text; another one is another question. null: there is nothing to ask yet
  * load     (AbortSignal) => promise
  * every    reload after so many milliseconds, while the tab is visible; a function of the data may say so, or null
+ * keeps    show the answer to the question before until there is another
  */
 export function useResource(key, load, { every = null, keeps = false } = {}) {
-  const [state, setState] = useState(WAITING);
+  const [state, setState] = useState({ ...WAITING, of: key });
   const [round, setRound] = useState(0);
-  const shown = useRef(null);
   const revived = useSignalValue(revivals);
   useEffect(() => {
     if (key === null) {
-      setState({ data: undefined, error: null, isLoading: false });
+      setState({ ...NOTHING, of: key });
       return undefined;
     }
     const stopper = new AbortController();
-    const isSame = shown.current === key;
-    shown.current = key;
-    setState((before) => (isSame || keeps ? { ...before, isLoading: true } : WAITING));
+    setState((now) => (now.of === key || keeps ? { ...now, isLoading: true, of: key } : { ...WAITING, of: key }));
     load(stopper.signal).then(
-      (data) => !stopper.signal.aborted && setState({ data, error: null, isLoading: false }),
-      (error) => {
-        if (stopper.signal.aborted) return;
-        setState((before) => ({ data: isSame ? before.data : undefined, error, isLoading: false }));
-      },
+      (data) => !stopper.signal.aborted && setState({ data, error: null, isLoading: false, of: key }),
+      (error) => !stopper.signal.aborted && setState((now) => ({ ...now, error, isLoading: false })),
     );
     return () => stopper.abort();
   }, [key, round, revived]);
   const reload = useCallback(() => setRound((number) => number + 1), []);
-  const wait = typeof every === "function" ? (state.data === undefined ? null : every(state.data)) : every;
-  useTicks(state.isLoading ? null : wait, reload);
-  return { ...state, key, reload };
+  const shown = state.of === key || keeps ? state : key === null ? NOTHING : WAITING;
+  const wait = typeof every === "function" ? (shown.data === undefined ? null : every(shown.data)) : every;
+  useTicks(shown.isLoading ? null : wait, reload);
+  return { data: shown.data, error: shown.error, isLoading: shown.isLoading, key, reload };
 }
 
 /** Call a function after a while, again and again, but not while nobody looks. */
@@ -64,77 +62,88 @@ function useTicks(wait, call) {
 export const whileActive = (isActive) => (data) => (isActive(data) ? POLL_MS : POLL_MS * 5);
 
 /**
- * A list that comes in pages: {items, first, isLoading, isOver, error, more, reload}.
+ * A list that comes in pages: {items, first, last, isLoading, isOver, error, more, retry, reload}. What is loaded again stays until it is there.
  *
  * load     (pageToken or undefined, AbortSignal) => promise of an answer with nextPageToken
- * itemsOf  the items of an answer. Empty pages that are not the last are passed over, as many as patience allows
+ * itemsOf  the items of an answer. Empty pages that are not the last are passed over, as many as patience allows; then more goes on
  */
 export function usePages(key, load, itemsOf, { patience = 50 } = {}) {
-  const [state, setState] = useState({ items: [], first: null, token: undefined, isLoading: true, isOver: false, error: null });
+  const [state, setState] = useState({ ...NO_PAGES, of: key });
   const [round, setRound] = useState(0);
-  const stopper = useRef(null);
+  const reading = useRef(null);
   const revived = useSignalValue(revivals);
 
-  const read = useCallback(
-    async (from, before) => {
-      const own = new AbortController();
-      stopper.current = own;
-      let { items, first } = before;
-      let token = from;
-      try {
-        for (let number = 0; number < patience; number += 1) {
-          const answer = await load(token ?? undefined, own.signal);
-          if (own.signal.aborted) return;
-          const added = itemsOf(answer);
-          first = first ?? answer;
-          items = added.length ? [...items, ...added] : items;
-          token = answer.nextPageToken;
-          const isOver = token == null;
-          const isEnough = isOver || added.length > 0 || number === patience - 1;
-          setState({ items, first, last: answer, token, isLoading: !isEnough, isOver, error: null });
-          if (isEnough) return;
-        }
-      } catch (error) {
-        if (!own.signal.aborted) setState({ items, first, token, isLoading: false, isOver: false, error });
+  const read = async (from, before) => {
+    const own = new AbortController();
+    reading.current = own;
+    let { items, first } = before;
+    let token = from;
+    try {
+      for (let number = 1; ; number += 1) {
+        const answer = await load(token, own.signal);
+        if (own.signal.aborted) return;
+        const added = itemsOf(answer);
+        first = first ?? answer;
+        items = added.length ? [...items, ...added] : items;
+        token = answer.nextPageToken ?? undefined;
+        const isOver = token === undefined;
+        const isEnough = isOver || added.length > 0 || number >= patience;
+        if (isEnough) reading.current = null;
+        setState({ items, first, last: answer, token, isLoading: !isEnough, isOver, error: null, of: key });
+        if (isEnough) return;
       }
-    },
-    [key],
-  );
-
-  useEffect(() => {
-    if (key === null) return undefined;
-    setState({ items: [], first: null, token: undefined, isLoading: true, isOver: false, error: null });
-    read(undefined, { items: [], first: null });
-    return () => stopper.current?.abort();
-  }, [key, round, revived]);
-
-  const more = () => {
-    if (!state.isLoading && !state.isOver && !state.error) {
-      setState({ ...state, isLoading: true });
-      read(state.token, state);
+    } catch (error) {
+      if (own.signal.aborted) return;
+      reading.current = null;
+      setState((now) => ({ ...now, token, isLoading: false, error }));
     }
   };
-  return { ...state, more, reload: useCallback(() => setRound((number) => number + 1), []) };
+  useEffect(() => {
+    if (key === null) return undefined;
+    setState((now) => (now.of === key ? { ...now, token: undefined, isLoading: true, error: null } : { ...NO_PAGES, of: key }));
+    read(undefined, { items: [], first: null });
+    return () => {
+      reading.current?.abort();
+      reading.current = null;
+    };
+  }, [key, round, revived]);
+
+  const goOn = () => {
+    if (reading.current || state.of !== key) return;
+    setState({ ...state, isLoading: true, error: null });
+    read(state.token, state);
+  };
+  const reload = useCallback(() => setRound((number) => number + 1), []);
+  return {
+    ...(state.of === key ? state : NO_PAGES),
+    more: () => !state.isOver && !state.error && goOn(),
+    retry: () => (state.token === undefined ? reload() : goOn()),
+    reload,
+  };
 }
 
-/** Do something once at a time: {run, isRunning, error, clear}. run resolves to true where it succeeded. */
+/**
+ * Do something once at a time: {run, isRunning, error}.
+ *
+ * run      (…) => promise of how it ended: {answer} or {error}; of null where it was not begun, as it is still being done
+ */
 export function useAction(act) {
   const [state, setState] = useState({ isRunning: false, error: null });
   const running = useRef(false);
   const run = async (...given) => {
-    if (running.current) return false;
+    if (running.current) return null;
     running.current = true;
     setState({ isRunning: true, error: null });
     try {
-      await act(...given);
+      const answer = await act(...given);
       setState({ isRunning: false, error: null });
-      return true;
+      return { answer };
     } catch (error) {
       setState({ isRunning: false, error });
-      return false;
+      return { error };
     } finally {
       running.current = false;
     }
   };
-  return { ...state, run, clear: () => setState({ isRunning: false, error: null }) };
+  return { ...state, run };
 }

@@ -2,6 +2,7 @@
 
 import { signal } from "./ui.js";
 
+let shown = window.location.hash;
 /** {path: the decoded segments, query: {name: text}} */
 export const place = signal(read(window.location.hash));
 
@@ -14,14 +15,17 @@ export function link(...parts) {
   return `#/${path}${asked.size ? `?${asked}` : ""}`;
 }
 
+/** The place has changed when this returns: what is asked next begins from there. */
 export function go(target) {
-  if (target !== window.location.hash) window.location.hash = target;
+  if (target === window.location.hash) return;
+  window.location.hash = target;
+  show(target);
 }
 
 /** Change the address without another step in the browser's history. */
 export function replace(target) {
   window.history.replaceState(null, "", target);
-  place.value = read(target);
+  show(target);
 }
 
 /** The same place with other values in its query. */
@@ -50,6 +54,10 @@ function decoded(segment) {
   }
 }
 
-window.addEventListener("hashchange", () => {
-  place.value = read(window.location.hash);
-});
+function show(hash) {
+  if (hash === shown) return;
+  shown = hash;
+  place.value = read(hash);
+}
+
+window.addEventListener("hashchange", () => show(window.location.hash));

@@ -13,8 +13,9 @@ export const farewell = signal("");
 
 let timer = 0;
 
+/** expires: in milliseconds, by a clock that may be another one: the server took the token, so a time that is past says nothing. */
 export function logIn({ realm, token, expires }) {
-  session.value = { realm, token, expires };
+  session.value = { realm, token, expires: expires > Date.now() ? expires : null };
   farewell.value = "";
   try {
     window.sessionStorage.setItem(KEPT_AS, JSON.stringify(session.peek()));

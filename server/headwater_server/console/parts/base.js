@@ -1,6 +1,6 @@
 // Small things that every screen uses: times, ids, states, sizes, and what is said while there is nothing to show.
 
-import { html, useEffect, useRef, useState } from "../ui.js";
+import { html, signal, useEffect, useRef, useSignalValue, useState } from "../ui.js";
 import { notify } from "./notices.js";
 
 const ICONS = {
@@ -38,22 +38,32 @@ export const Spinner = ({ label = "Loading" }) =>
   html`<span class="spinner" role="status"><span class="spinner-ring" aria-hidden="true"></span><span class="hidden">${label}</span></span>`;
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
+const relative = new Intl.RelativeTimeFormat(undefined, { style: "short" });
 const UNITS = [["year", 31_536_000], ["month", 2_592_000], ["week", 604_800], ["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
+/** Counts on, so that what was "2 min. ago" does not stay so for as long as a page is open. */
+const turns = signal(0);
+window.setInterval(() => {
+  if (document.visibilityState === "visible") turns.value += 1;
+}, 15_000);
 
 function ago(at) {
   const seconds = (at - Date.now()) / 1000;
   const [unit, size] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];
-  return relative.format(Math.trunc(seconds / size), unit);
+  return Math.abs(seconds) < 1 ? "now" : relative.format(Math.trunc(seconds / size), unit);
 }
 
-/** A time in the reader's zone, in UTC on hover. RFC 3339 or null. */
+function Ago({ of: date }) {
+  useSignalValue(turns);
+  return html`${ago(date.getTime())}`;
+}
+
+/** A time in the reader's zone, in UTC on hover. RFC 3339, milliseconds, or null. */
 export function Time({ at, isLong = false, none = "–" }) {
-  if (!at) return html`<span class="quiet">${none}</span>`;
+  if (at == null || at === "") return html`<span class="quiet">${none}</span>`;
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return html`<span>${at}</span>`;
-  return html`<time datetime=${at} title=${`${local.format(date)}\n${date.toISOString()} (UTC)`}>
-    ${isLong ? local.format(date) : ago(date.getTime())}
+  return html`<time datetime=${date.toISOString()} title=${`${local.format(date)}\n${date.toISOString()} (UTC)`}>
+    ${isLong ? local.format(date) : html`<${Ago} of=${date} />`}
   </time>`;
 }
 
@@ -108,12 +118,15 @@ export function bytes(number) {
   return `${at && value < 100 ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
 }
 
+/** The two largest units of so many seconds. */
 export function seconds(number) {
   if (number == null) return "–";
   if (number < 1) return number < 0.001 ? "under 1 ms" : `${Math.round(number * 1000)} ms`;
-  if (number < 60) return `${number.toFixed(1)} s`;
-  const minutes = Math.floor(number / 60);
-  return minutes < 60 ? `${minutes} min ${Math.round(number % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (number < 59.95) return `${number.toFixed(1)} s`;
+  const whole = Math.round(number);
+  const [days, hours, minutes] = [Math.floor(whole / 86_400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60];
+  const parts = days ? [[days, "d"], [hours, "h"]] : hours ? [[hours, "h"], [minutes, "min"]] : [[minutes, "min"], [whole % 60, "s"]];
+  return parts.filter(([part]) => part).map(([part, unit]) => `${part} ${unit}`).join(" ");
 }
 
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;

@@ -1,15 +1,16 @@
 // Dialogs: the browser's own, which keeps the focus inside, closes by Escape and gives the focus back.
 
-import { html, useEffect, useRef } from "../ui.js";
+import { html, useEffect, useLayoutEffect, useRef } from "../ui.js";
 import { useAction } from "../resource.js";
 import { Failure } from "./base.js";
+import { notify } from "./notices.js";
 
 let dialogs = 0;
 
 export function Dialog({ title, onClose, children }) {
   const element = useRef(null);
   const name = useRef(`dialog-${(dialogs += 1)}`);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const [dialog, opener] = [element.current, document.activeElement];
     dialog.showModal();
     return () => {
@@ -26,12 +27,26 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
-/** Ask before something is done. act is a promise; it closes where that succeeds, and shows why it does not. */
-export function Ask({ title, children, verb, isDangerous = false, act, onClose, isReady = true }) {
+/**
+ * Ask before something is done, and show why it cannot be. Whoever closes it meanwhile does not stop it, and is told all the same.
+ *
+ * act      () => promise
+ * onDone   what to do with its answer; without it, the dialog closes
+ */
+export function Ask({ title, children, verb, isDangerous = false, act, onClose, onDone, isReady = true }) {
   const action = useAction(act);
+  const isOpen = useRef(true);
+  useEffect(() => () => {
+    isOpen.current = false;
+  }, []);
   const submit = async (event) => {
     event.preventDefault();
-    if (await action.run()) onClose();
+    const end = await action.run();
+    if (!end) return;
+    if (end.error) {
+      if (!isOpen.current) notify(`${title}: ${end.error.message}`, "warning");
+    } else if (onDone) onDone(end.answer);
+    else if (isOpen.current) onClose();
   };
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <form onSubmit=${submit}>

@@ -3,7 +3,7 @@
 import { html, useEffect, useRef, useSignalValue, useState } from "../ui.js";
 import { isOnline } from "../api.js";
 import { go, link, place } from "../router.js";
-import { logOut, server, session } from "../session.js";
+import { logOut, session } from "../session.js";
 import { theme, THEMES } from "../theme.js";
 import { useCatalogRights, useRealmRights } from "../rights.js";
 import { Copied, Icon } from "./base.js";
@@ -162,5 +162,3 @@ export function CatalogFrame({ realm, catalog, tab, children, reference }) {
     </nav>
     ${children(may)}`;
 }
-
-export const isLoggedOut = () => server.peek()?.authentication && !session.peek();

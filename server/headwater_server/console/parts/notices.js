@@ -5,11 +5,11 @@ import { html, signal, useSignalValue } from "../ui.js";
 const notices = signal([]);
 let last = 0;
 
-/** tone: good, warning */
+/** tone: good, which passes, or warning, which stays until it is dismissed */
 export function notify(text, tone = "good") {
   const id = (last += 1);
   notices.value = [...notices.peek().slice(-3), { id, text, tone }];
-  window.setTimeout(() => drop(id), 7000);
+  if (tone === "good") window.setTimeout(() => drop(id), 7000);
 }
 
 const drop = (id) => {

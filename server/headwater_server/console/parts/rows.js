@@ -35,14 +35,15 @@ export function Table({ label, columns, rows, keyOf, empty = "Nothing here" }) {
 
 /** A table of a list that comes in pages. */
 export function PagedTable({ of: pages, ...table }) {
-  if (pages.error && !pages.items.length) return html`<${Failure} error=${pages.error} retry=${pages.reload} />`;
+  if (pages.error && !pages.items.length) return html`<${Failure} error=${pages.error} retry=${pages.retry} />`;
   if (pages.isLoading && !pages.items.length) return html`<div class="waiting"><${Spinner} /></div>`;
-  return html`<${Table} ...${table} rows=${pages.items} /><${More} of=${pages} />`;
+  const isUnknown = !pages.items.length && !pages.isOver;
+  return html`${isUnknown ? html`<p class="hint">Nothing was found so far.</p>` : html`<${Table} ...${table} rows=${pages.items} />`}<${More} of=${pages} />`;
 }
 
 export function More({ of: pages }) {
-  if (pages.error && pages.items.length) return html`<${Failure} error=${pages.error} retry=${pages.reload} />`;
-  if (pages.isOver || !pages.items.length) return null;
+  if (pages.error) return html`<${Failure} error=${pages.error} retry=${pages.retry} />`;
+  if (pages.isOver) return null;
   return html`<div class="more"><button type="button" class="button" disabled=${pages.isLoading} onClick=${pages.more}>
     ${pages.isLoading ? html`<${Spinner} /> Loading` : "Show more"}
   </button></div>`;

@@ -6,6 +6,7 @@ import { useResource } from "../resource.js";
 import { go, hereWith } from "../router.js";
 import { useRealmRights } from "../rights.js";
 import { Facts, Icon, Shown, Tag, Time } from "../parts/base.js";
+import { TextField } from "../parts/fields.js";
 import { Heading } from "../parts/layout.js";
 import { RoleTags } from "./principals.js";
 
@@ -26,12 +27,12 @@ export function Access({ realm, query }) {
       const form = new FormData(event.currentTarget);
       go(hereWith(Object.fromEntries(FIELDS.map((name) => [name, String(form.get(name) ?? "").trim()]))));
     }}>
-      <label>May<input name="principal" value=${query.principal ?? me?.principal ?? ""} readonly=${!may.manageAccess} title=${may.manageAccess ? null : "You may ask about yourself"} spellcheck="false" placeholder="principal" required /></label>
+      <label>May<${TextField} name="principal" value=${query.principal ?? me?.principal ?? ""} readonly=${!may.manageAccess} title=${may.manageAccess ? null : "You may ask about yourself"} spellcheck=${false} placeholder="principal" required /></label>
       <label>use<select name="privilege" required>${data.privileges.map((each) => html`<option value=${each.name} selected=${each.name === query.privilege} title=${each.summary}>${each.name}</option>`)}</select></label>
-      <label>in the catalog<input name="catalog" value=${query.catalog ?? ""} placeholder="none: the realm" spellcheck="false" /></label>
+      <label>in the catalog<${TextField} name="catalog" value=${query.catalog ?? ""} placeholder="none: the realm" spellcheck=${false} /></label>
       <label>on the<select name="kind">${["table", "view", "namespace"].map((kind) => html`<option value=${kind} selected=${kind === query.kind}>${kind}</option>`)}</select></label>
-      <label>called<input name="key" value=${query.key ?? ""} placeholder="none: the whole catalog" spellcheck="false" dir="auto" /></label>
-      <label>on the reference<input name="reference" value=${query.reference ?? ""} placeholder="the default branch" spellcheck="false" /></label>
+      <label>called<${TextField} name="key" value=${query.key ?? ""} placeholder="none: the whole catalog" spellcheck=${false} dir="auto" /></label>
+      <label>on the reference<${TextField} name="reference" value=${query.reference ?? ""} placeholder="the default branch" spellcheck=${false} /></label>
       <button class="button primary">Explain</button>
     </form>
     <p class="note">${data.privileges.find((each) => each.name === query.privilege)?.summary ?? ""}</p>`}<//>

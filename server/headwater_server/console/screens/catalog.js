@@ -29,7 +29,7 @@ export function CatalogScreen({ realm, catalog, parts: [screen = "tree", ref = "
       if (screen === "merge") return html`<${Merge} ...${given} />`;
       if (screen === "policies") return html`<${Policies} ...${given} may=${may} />`;
       if (screen === "files") return html`<${UnusedFiles} ...${given} />`;
-      if (screen === "roles") return html`<${CatalogRoles} ...${given} role=${ref === "-" ? undefined : ref} />`;
+      if (screen === "roles") return html`<${CatalogRoles} ...${given} may=${may} role=${ref === "-" ? undefined : ref} />`;
       if (screen === "definition") return html`<${Definition} ...${given} may=${may} />`;
       return html`<${Heading} title="Not found" note="The console has no such page of a catalog." />`;
     }}

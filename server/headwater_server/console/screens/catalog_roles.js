@@ -11,16 +11,16 @@ import { notify } from "../parts/notices.js";
 import { PagedTable } from "../parts/rows.js";
 import { NewName, RoleTags } from "./principals.js";
 
-export function CatalogRoles({ realm, catalog, role }) {
-  return role === undefined ? html`<${Roles} ...${{ realm, catalog }} />` : html`<${Role} ...${{ realm, catalog, role }} />`;
+export function CatalogRoles({ realm, catalog, role, may }) {
+  return role === undefined ? html`<${Roles} ...${{ realm, catalog, may }} />` : html`<${Role} ...${{ realm, catalog, role, may }} />`;
 }
 
-function Roles({ realm, catalog }) {
+function Roles({ realm, catalog, may }) {
   const [isAsked, ask] = useState(false);
   const where = catalogPath(realm, catalog, "roles");
   const pages = usePages(`catalog roles ${where}`, (pageToken, signal) => get(where, { pageToken }, signal), (answer) => answer.catalogRoles);
   return html`<${Heading} title="Roles and grants" icon="key" note="A role of the catalog holds grants; roles of the realm have it.">
-      <button type="button" class="button primary" onClick=${() => ask(true)}>New role</button>
+      ${may.manageAccess && html`<button type="button" class="button primary" onClick=${() => ask(true)}>New role</button>`}
     <//>
     <${PagedTable} of=${pages} label="Roles of the catalog" keyOf=${(each) => each.name} empty="No role: nobody but those who may do it in the whole realm may do anything here" columns=${[
       { title: "Role", isWide: true, of: (each) => html`<a class="strong" dir="auto" href=${link("realms", realm, "catalogs", catalog, "roles", each.name)}>${each.name}</a>` },
@@ -33,15 +33,15 @@ function Roles({ realm, catalog }) {
     }} />`}`;
 }
 
-function Role({ realm, catalog, role }) {
+function Role({ realm, catalog, role, may }) {
   const [asked, ask] = useState(null);
   const where = catalogPath(realm, catalog, "roles", role);
   const found = useResource(`catalog role ${where}`, (signal) => get(where, {}, signal));
   const grants = usePages(`grants ${where}`, (pageToken, signal) => get(`${where}/grants`, { pageToken }, signal), (answer) => answer.grants);
   return html`<nav class="path" aria-label="Path"><a href=${link("realms", realm, "catalogs", catalog, "roles")}>Roles and grants</a></nav>
     <${Heading} title=${role} icon="key" copied=${role}>
-      <button type="button" class="button primary" onClick=${() => ask({ act: "grant" })}>Add a grant</button>
-      <button type="button" class="button danger" onClick=${() => ask({ act: "drop" })}>Delete</button>
+      ${may.manageAccess && html`<button type="button" class="button primary" onClick=${() => ask({ act: "grant" })}>Add a grant</button>
+        <button type="button" class="button danger" onClick=${() => ask({ act: "drop" })}>Delete</button>`}
     <//>
     <${Shown} of=${found}>${(data) => html`<${Facts} of=${[["Created", html`<${Time} at=${data.created} isLong />`]]} />
       <div class="heading"><h2>Given to</h2><button type="button" class="button small" onClick=${() => ask({ act: "give" })}>Give it to a role of the realm</button></div>
@@ -86,7 +86,7 @@ function NewGrant({ realm, onClose, act }) {
     <${Shown} of=${all}>${(data) => html`<label>Privilege<select required onChange=${(event) => setWish({ ...wish, privilege: event.target.value })}>
         <option value="">Choose one</option>${data.privileges.filter((each) => each.on.some((kind) => kind !== "realm")).map((each) => html`<option value=${each.name} selected=${each.name === wish.privilege}>${each.name}</option>`)}</select></label>
       <p class="note">${data.privileges.find((each) => each.name === wish.privilege)?.summary ?? ""}</p>`}<//>
-    <label>On<input value=${wish.on} required spellcheck="false" placeholder="catalog, namespace:sales, table:sales.orders, reference:dev*" onInput=${(event) => setWish({ ...wish, on: event.target.value })} /></label>
-    <label>Branches<input value=${wish.branches} spellcheck="false" placeholder="a pattern such as dev*; empty: the default branch" onInput=${(event) => setWish({ ...wish, branches: event.target.value })} /></label>
+    <label>On<input value=${wish.on} required spellcheck=${false} placeholder="catalog, namespace:sales, table:sales.orders, reference:dev*" onInput=${(event) => setWish({ ...wish, on: event.target.value })} /></label>
+    <label>Branches<input value=${wish.branches} spellcheck=${false} placeholder="a pattern such as dev*; empty: the default branch" onInput=${(event) => setWish({ ...wish, branches: event.target.value })} /></label>
   <//>`;
 }

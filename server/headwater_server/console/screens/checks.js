@@ -1,6 +1,6 @@
 // Checks of a realm by fsck: submit one, and see what the last ones found.
 
-import { html, useState } from "../ui.js";
+import { html, useRef, useState } from "../ui.js";
 import { get, post, realmPath } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { link } from "../router.js";
@@ -17,12 +17,12 @@ export function Checks({ realm }) {
   const { may } = useRealmRights(realm);
   const [isAsked, ask] = useState(false);
   const pages = usePages(`checks ${realm}`, (pageToken, signal) => get(realmPath(realm, "runs"), { kind: "fsck", pageToken }, signal), (answer) => answer.runs);
-  const [active, setActive] = useState(false);
+  const isAwaited = useRef(false);
   const waiting = useResource(`waiting checks ${realm}`, async (signal) => {
     const { tasks } = await get(realmPath(realm, "tasks"), { kind: "fsck" }, signal);
     const busy = tasks.filter((task) => ["WAITING", "RUNNING"].includes(task.state));
-    if (active && !busy.length) pages.reload();
-    setActive(busy.length > 0);
+    if (isAwaited.current && !busy.length) pages.reload();
+    isAwaited.current = busy.length > 0;
     return busy;
   }, { every: (busy) => (busy.length ? POLL_MS : null) });
   const last = pages.items[0];
@@ -42,6 +42,7 @@ export function Checks({ realm }) {
     ${isAsked && html`<${Ask} title="Check the realm" verb="Submit the check" onClose=${() => ask(false)} act=${async () => {
       await post(realmPath(realm, "tasks"), { kind: "fsck" });
       notify("The check was submitted");
+      isAwaited.current = true; // it may be over before anybody looks
       waiting.reload();
     }}><p>A worker reads all rows of <b>${realm}</b>. That takes a while for a large realm, and changes nothing.</p><//>`}`;
 }

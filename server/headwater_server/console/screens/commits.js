@@ -56,7 +56,7 @@ function Graph({ pages, base }) {
       draw=${(at) => html`<${Row} key=${pages.items[at].hash} at=${at} commit=${pages.items[at]} lanes=${rows[at]} width=${width} refs=${heads.get(pages.items[at].hash) ?? []} base=${base} />`}>
       ${pages.isLoading && html`<div class="more"><${Spinner} label="Loading older commits" /></div>`}
     <//>
-    ${pages.error && html`<${Failure} error=${pages.error} retry=${pages.reload} />`}`;
+    ${pages.error && html`<${Failure} error=${pages.error} retry=${pages.retry} />`}`;
 }
 
 /** Rows of lanes; those that were laid stay as they are when a page is added. */

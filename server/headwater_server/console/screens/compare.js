@@ -25,11 +25,11 @@ export function Compare({ realm, catalog, query, may }) {
     <//>
     <div class="tools">
       <${RefPicker} label="Before" value=${before} references=${all.references} onChosen=${(name) => go(hereWith({ before: name }))} />
-      <button type="button" class="button swap" aria-label="Swap both sides" title="Swap both sides" onClick=${() => go(hereWith({ before: after, after: before }))}>⇄</button>
-      <${RefPicker} label="After" value=${after} references=${all.references} onChosen=${(name) => go(hereWith({ before, after: name }))} />
+      <button type="button" class="button swap" aria-label="Swap both sides" title="Swap both sides" disabled=${!isAsked} onClick=${() => go(hereWith({ before: after, after: before }))}>⇄</button>
+      <${RefPicker} label="After" value=${after} references=${all.references} onChosen=${(name) => go(hereWith({ after: name }))} />
     </div>
     ${isAsked
-      ? html`<p class="hint" role="status">${pages.isLoading ? "Comparing…" : `${count(pages.items.length)}${pages.isOver ? "" : "+"} differences`}</p>
+      ? html`<p class="hint" role="status">${pages.isLoading ? "Comparing…" : pages.error ? "" : `${count(pages.items.length)}${pages.isOver ? "" : "+"} differences`}</p>
         <${PagedTable} of=${pages} label="Differences" keyOf=${(each) => each.name} empty="Both have the same contents" columns=${[
           { title: "Change", of: (each) => html`<${State} of=${each.renamedTo || each.renamedFrom ? "RENAMED" : each.change} />` },
           { title: "Key", isWide: true, of: (each) => html`<a dir="auto" href=${link(...base, "table", each.after ? after : before, each.name)}>${each.name}</a>

@@ -58,8 +58,8 @@ const scheduled = (work) => work && (work.suspend ? "suspended" : work.schedule 
 function SetProperty({ given, onClose, act }) {
   const [wish, setWish] = useState(given);
   return html`<${Ask} title=${given.name ? `Change ${given.name}` : "Set a property"} verb="Set it" onClose=${onClose} act=${() => act(wish.name, wish.value)}>
-    <label>Name<input value=${wish.name} required readonly=${Boolean(given.name)} spellcheck="false" onInput=${(event) => setWish({ ...wish, name: event.target.value })} /></label>
-    <label>Value<input value=${wish.value} placeholder="empty: remove it" spellcheck="false" onInput=${(event) => setWish({ ...wish, value: event.target.value })} /></label>
+    <label>Name<input value=${wish.name} required readonly=${Boolean(given.name)} spellcheck=${false} onInput=${(event) => setWish({ ...wish, name: event.target.value })} /></label>
+    <label>Value<input value=${wish.value} placeholder="empty: remove it" spellcheck=${false} onInput=${(event) => setWish({ ...wish, value: event.target.value })} /></label>
   <//>`;
 }
 
@@ -67,6 +67,6 @@ function Drop({ catalog, data, onClose, act }) {
   const [typed, setTyped] = useState("");
   return html`<${Ask} title=${`Delete ${catalog}`} verb="Delete the catalog" isDangerous isReady=${typed === catalog} onClose=${onClose} act=${act}>
     <p>All branches and tables of <b dir="auto">${catalog}</b> go with it${data.hold ? `; for ${data.hold} it can be undeleted` : ""}.</p>
-    <label>Type its name<input value=${typed} spellcheck="false" autocomplete="off" onInput=${(event) => setTyped(event.target.value)} /></label>
+    <label>Type its name<input value=${typed} spellcheck=${false} autocomplete="off" onInput=${(event) => setTyped(event.target.value)} /></label>
   <//>`;
 }

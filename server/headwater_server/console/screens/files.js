@@ -4,7 +4,8 @@ import { html } from "../ui.js";
 import { catalogPath, get } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { go, hereWith } from "../router.js";
-import { bytes, count, Empty, Facts, Icon, Shown, State, Tag, Time } from "../parts/base.js";
+import { bytes, count, Empty, Facts, Icon, Shown, Tag, Time } from "../parts/base.js";
+import { TextField } from "../parts/fields.js";
 import { Heading } from "../parts/layout.js";
 import { PagedTable, Table } from "../parts/rows.js";
 
@@ -16,7 +17,7 @@ export function UnusedFiles({ realm, catalog, query }) {
       event.preventDefault();
       go(hereWith({ url: new FormData(event.currentTarget).get("url").trim() }));
     }}>
-      <label class="grow">Why is this file here?<span class="field"><${Icon} name="search" /><input name="url" type="search" value=${query.url ?? ""} placeholder="s3://bucket/table/data/file.parquet" spellcheck="false" /></span></label>
+      <label class="grow">Why is this file here?<span class="field"><${Icon} name="search" /><${TextField} name="url" type="search" value=${query.url ?? ""} placeholder="s3://bucket/table/data/file.parquet" spellcheck=${false} /></span></label>
       <button class="button">Explain</button>
     </form>
     ${query.url && html`<${Explained} where=${where} url=${query.url} />`}
@@ -64,7 +65,7 @@ function Report({ data, where, query }) {
     <h2>${code ? html`Files: ${code} <a class="small" href=${hereWith({ code: "" })}>show all</a>` : "Files"}</h2>
     <${PagedTable} of=${pages} label="Files" keyOf=${(each) => each.path} empty="None" columns=${[
       { title: "File", isWide: true, of: (each) => html`<a class="long" href=${hereWith({ url: each.path })}><code>${each.path}</code></a>` },
-      { title: "Reason", of: (each) => html`<${State} of=${each.code} tone=${each.code === "Due" ? "warn" : "calm"} />` },
+      { title: "Reason", of: (each) => html`<${Tag} tone=${each.code === "Due" ? "warn" : "calm"}>${each.code}<//>` },
       { title: "Size", isNumber: true, of: (each) => bytes(each.bytes) },
       { title: "Since", of: (each) => html`<${Time} at=${each.since} />` },
       { title: "Due", of: (each) => html`<${Time} at=${each.due} />` },

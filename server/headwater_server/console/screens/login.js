@@ -1,10 +1,12 @@
 // Log in with a client's credentials, or with a token that an identity provider gave.
 
 import { html, useSignalValue, useState } from "../ui.js";
-import { address, ApiError, get, realmPath } from "../api.js";
+import { address, ApiError, realmPath, request } from "../api.js";
 import { useAction } from "../resource.js";
-import { expiryOf, farewell, logIn, logOut, server } from "../session.js";
+import { go, link, place } from "../router.js";
+import { expiryOf, farewell, logIn, server } from "../session.js";
 import { Failure } from "../parts/base.js";
+import { TextField } from "../parts/fields.js";
 import { Heading, Logo } from "../parts/layout.js";
 
 export function LogIn({ wantedRealm = "" }) {
@@ -31,17 +33,24 @@ function BySecret({ tokenEndpoint }) {
     if (!realm) throw new ApiError(400, "Refused", "A client ID has the realm, a dot and the id: REALM.ID, as the file of credentials has it.");
     const answer = await askForToken(tokenEndpoint, id, form.get("secret"));
     const expires = answer.expires_in ? Date.now() + answer.expires_in * 1000 : expiryOf(answer.access_token);
-    logIn({ realm, token: answer.access_token, expires });
+    begin({ realm, token: answer.access_token, expires });
   });
   return html`<form onSubmit=${(event) => {
     event.preventDefault();
     action.run(new FormData(event.currentTarget));
   }}>
-    <label>Client ID<input name="id" required autocomplete="username" spellcheck="false" autocapitalize="off" placeholder="REALM.ID" /></label>
+    <label>Client ID<input name="id" required autocomplete="username" spellcheck=${false} autocapitalize="off" placeholder="REALM.ID" /></label>
     <label>Client secret<input name="secret" type="password" required autocomplete="current-password" /></label>
     ${action.error && html`<${Failure} error=${action.error} />`}
     <button class="button primary wide" disabled=${action.isRunning}>${action.isRunning ? "Logging in…" : "Log in"}</button>
   </form>`;
+}
+
+/** Be logged in, where one wanted to be, or else at the start of one's own realm. */
+function begin(session) {
+  const [, wanted] = place.peek().path;
+  if (wanted !== session.realm) go(link("realms", session.realm));
+  logIn(session);
 }
 
 async function askForToken(endpoint, id, secret) {
@@ -63,19 +72,14 @@ async function askForToken(endpoint, id, secret) {
 function ByToken({ wantedRealm }) {
   const action = useAction(async (form) => {
     const [realm, token] = [form.get("realm").trim(), form.get("token").trim()];
-    logIn({ realm, token, expires: expiryOf(token) });
-    try {
-      await get(realmPath(realm, "me"));
-    } catch (error) {
-      logOut(error.status === 401 ? "The server does not accept this token for this realm." : error.message);
-      throw error;
-    }
+    await request("GET", realmPath(realm, "me"), { token });
+    begin({ realm, token, expires: expiryOf(token) });
   });
   return html`<form onSubmit=${(event) => {
     event.preventDefault();
     action.run(new FormData(event.currentTarget));
   }}>
-    <label>Realm<input name="realm" required value=${wantedRealm} spellcheck="false" autocapitalize="off" /></label>
+    <label>Realm<${TextField} name="realm" required value=${wantedRealm} spellcheck=${false} autocapitalize="off" /></label>
     <label>Token<input name="token" type="password" required autocomplete="off" placeholder="Of your identity provider, or of this server" /></label>
     ${action.error && html`<${Failure} error=${action.error} />`}
     <button class="button primary wide" disabled=${action.isRunning}>${action.isRunning ? "Logging in…" : "Log in"}</button>

@@ -40,7 +40,7 @@ export function Maintenance({ realm }) {
 function Stop({ realm, onClose, act }) {
   const [wish, setWish] = useState({ catalog: "", reason: "" });
   return html`<${Ask} title="Stop maintenance" verb="Stop it" isDangerous onClose=${onClose} act=${() => act({ reason: wish.reason, ...(wish.catalog ? { catalog: wish.catalog } : {}) })}>
-    <label>Catalog<input value=${wish.catalog} placeholder=${`empty: all of ${realm}`} spellcheck="false" onInput=${(event) => setWish({ ...wish, catalog: event.target.value })} /></label>
+    <label>Catalog<input value=${wish.catalog} placeholder=${`empty: all of ${realm}`} spellcheck=${false} onInput=${(event) => setWish({ ...wish, catalog: event.target.value })} /></label>
     <label>Why<input value=${wish.reason} maxlength="300" placeholder="Others will read this" onInput=${(event) => setWish({ ...wish, reason: event.target.value })} /></label>
   <//>`;
 }

@@ -20,7 +20,7 @@ export function Merge({ realm, catalog, query }) {
   const [into, source] = [query.into ?? all.default, query.source ?? ""];
   return html`<${Heading} title="Merge" icon="branch" />
     <div class="tools">
-      <${RefPicker} label="Merge" value=${source} references=${all.references} onChosen=${(name) => go(hereWith({ source: name, into }))} />
+      <${RefPicker} label="Merge" value=${source} references=${all.references} onChosen=${(name) => go(hereWith({ source: name }))} />
       <span class="arrow" aria-hidden="true">→</span>
       <${RefPicker} label="into the branch" value=${into} references=${all.references.filter((each) => each.kind === "branch")} onChosen=${(name) => go(hereWith({ into: name }))} />
     </div>

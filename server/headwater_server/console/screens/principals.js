@@ -29,19 +29,19 @@ export function Principals({ realm }) {
     ${asked?.act === "create" && html`<${NewName} title="New principal" verb="Create" onClose=${() => ask(null)} act=${async (name) => {
       const made = await post(where, { name });
       pages.reload();
-      ask({ act: "tell", credentials: made.credentials, name });
-    }}><p>It may do nothing yet: give it a role afterwards.</p><//>`}
+      return { act: "tell", credentials: made.credentials, name };
+    }} onDone=${ask}><p>It may do nothing yet: give it a role afterwards.</p><//>`}
     ${asked?.act === "tell" && html`<${Credentials} ...${asked} onClose=${() => ask(null)} />`}`;
 }
 
 export const RoleTags = ({ realm, roles }) =>
   (roles.length ? roles.map((role) => html`<a class="ref-tag" href=${link("realms", realm, "roles", role)}><${Tag}><bdi>${role}</bdi><//></a> `) : html`<span class="quiet">none</span>`);
 
-export function NewName({ title, verb, act, onClose, children, label = "Name" }) {
+export function NewName({ title, verb, act, onClose, onDone, children, label = "Name" }) {
   const [name, setName] = useState("");
-  return html`<${Ask} title=${title} verb=${verb} onClose=${onClose} act=${() => act(name.trim())}>
+  return html`<${Ask} title=${title} verb=${verb} onClose=${onClose} onDone=${onDone} act=${() => act(name.trim())}>
     ${children}
-    <label>${label}<input value=${name} required spellcheck="false" autocapitalize="off" onInput=${(event) => setName(event.target.value)} /></label>
+    <label>${label}<input value=${name} required spellcheck=${false} autocapitalize="off" onInput=${(event) => setName(event.target.value)} /></label>
   <//>`;
 }
 
@@ -72,11 +72,13 @@ export function PrincipalScreen({ realm, name }) {
       await remove(where);
       notify(`${name} was deleted`);
       go(link("realms", realm, "principals"));
-      return;
+      return null;
     }
-    const answer = await post(`${where}/${action}`);
+    const { credentials } = await post(`${where}/${action}`);
+    // whoever reset its own is refused from now on: nothing is asked before the secret was seen
+    if (credentials) return { act: "tell", credentials };
     found.reload();
-    if (answer?.credentials) window.setTimeout(() => ask({ act: "tell", credentials: answer.credentials }), 0);
+    return null;
   };
   const button = (action, tone = "") => html`<button type="button" class=${`button ${tone}`} onClick=${() => ask({ act: action })}>${ACTIONS[action][0]}</button>`;
   return html`<${Shown} of=${found} heading=${name}>${(data) => html`
@@ -96,7 +98,7 @@ export function PrincipalScreen({ realm, name }) {
       ${may.manageAccess && html`<button type="button" class="plain" aria-label=${`Take the role ${role} away`} onClick=${() => ask({ act: "take", role })}>×</button>`}</li>`)}</ul>
     ${!data.roles.length && html`<p class="quiet">No role: it may do nothing.</p>`}
     <p><a class="button" href=${link("realms", realm, "access", { principal: name })}>Explain what ${name} may do</a></p>`}<//>
-    ${ACTIONS[asked?.act] && html`<${Ask} title=${`${ACTIONS[asked.act][0]}: ${name}`} verb=${ACTIONS[asked.act][0]} isDangerous=${["reset", "disable", "remove"].includes(asked.act)} onClose=${() => ask(null)} act=${() => act(asked.act)}><p>${ACTIONS[asked.act][1]}</p><//>`}
+    ${ACTIONS[asked?.act] && html`<${Ask} title=${`${ACTIONS[asked.act][0]}: ${name}`} verb=${ACTIONS[asked.act][0]} isDangerous=${["reset", "disable", "remove"].includes(asked.act)} onClose=${() => ask(null)} act=${() => act(asked.act)} onDone=${ask}><p>${ACTIONS[asked.act][1]}</p><//>`}
     ${asked?.act === "give" && html`<${NewName} title=${`Give ${name} a role`} label="Role" verb="Give it" onClose=${() => ask(null)} act=${async (role) => {
       await put(realmPath(realm, "principal-roles", role, "principals", name));
       found.reload();
@@ -105,5 +107,8 @@ export function PrincipalScreen({ realm, name }) {
       await remove(realmPath(realm, "principal-roles", asked.role, "principals", name));
       found.reload();
     }}><p>What ${name} may do through this role alone, it may do no longer.</p><//>`}
-    ${asked?.act === "tell" && html`<${Credentials} credentials=${asked.credentials} name=${name} onClose=${() => ask(null)} />`}`;
+    ${asked?.act === "tell" && html`<${Credentials} credentials=${asked.credentials} name=${name} onClose=${() => {
+      ask(null);
+      found.reload();
+    }} />`}`;
 }

@@ -41,7 +41,7 @@ export function Catalogs({ realm }) {
       <button type="button" aria-pressed=${!isGone} onClick=${() => setGone(false)}>Live</button>
       <button type="button" aria-pressed=${isGone} onClick=${() => setGone(true)}>Deleted</button>
     </div>
-    <${PagedTable} of=${pages} label="Catalogs" keyOf=${(catalog) => catalog.id} empty=${isGone ? "No deleted catalog that you could undelete" : "No catalog that you may see"} columns=${[
+    <${PagedTable} of=${pages} label="Catalogs" keyOf=${(catalog) => catalog.id} empty=${isGone ? "No deleted catalog that you could undelete" : may.createCatalogs ? "No catalog yet" : "No catalog that you may see"} columns=${[
       { title: "Catalog", isWide: true, of: name },
       { title: "State", of: (catalog) => html`<${State} of=${catalog.state} />` },
       { title: "Id", of: (catalog) => html`<${Id} value=${catalog.id} />` },
@@ -59,7 +59,7 @@ export function Catalogs({ realm }) {
 
 function NewCatalog({ realm, onClose, onDone }) {
   const [wish, setWish] = useState({ name: "", baseLocation: "", defaultBranch: "main" });
-  const field = (name, title, more) => html`<label>${title}<input name=${name} value=${wish[name]} onInput=${(event) => setWish({ ...wish, [name]: event.target.value })} spellcheck="false" required ...${more} /></label>`;
+  const field = (name, title, more) => html`<label>${title}<input name=${name} value=${wish[name]} onInput=${(event) => setWish({ ...wish, [name]: event.target.value })} spellcheck=${false} required ...${more} /></label>`;
   return html`<${Ask} title="New catalog" verb="Create" onClose=${onClose} act=${async () => {
     await post(realmPath(realm, "catalogs"), wish);
     notify(`${wish.name} was created`);

@@ -67,8 +67,8 @@ function NewReference({ where, sources, onClose, onDone }) {
     onDone(`${wish.name} was created`);
   }}>
     <div class="choices" role="group" aria-label="What to create">${["branch", "tag"].map((kind) => html`<button type="button" aria-pressed=${wish.kind === kind} onClick=${() => setWish({ ...wish, kind })}>${kind}</button>`)}</div>
-    <label>Name<input value=${wish.name} required spellcheck="false" onInput=${(event) => setWish({ ...wish, name: event.target.value })} /></label>
-    <label>From<input value=${wish.source} required spellcheck="false" list="sources" onInput=${(event) => setWish({ ...wish, source: event.target.value })} /></label>
+    <label>Name<input value=${wish.name} required spellcheck=${false} onInput=${(event) => setWish({ ...wish, name: event.target.value })} /></label>
+    <label>From<input value=${wish.source} required spellcheck=${false} list="sources" onInput=${(event) => setWish({ ...wish, source: event.target.value })} /></label>
     <datalist id="sources">${sources.map((each) => html`<option value=${each.name} />`)}</datalist>
   <//>`;
 }
@@ -80,6 +80,6 @@ function Move({ where, reference, onClose, onDone }) {
     onDone(`${reference.name} was moved`);
   }}>
     <p>Commits that only this ${reference.kind} has are no longer in any history, and are collected later. <${State} of="from" /> <code>${reference.head ?? "no commit"}</code></p>
-    <label>To<input value=${target} required spellcheck="false" placeholder="dev, dev~2, @hash" onInput=${(event) => setTarget(event.target.value)} /></label>
+    <label>To<input value=${target} required spellcheck=${false} placeholder="dev, dev~2, @hash" onInput=${(event) => setTarget(event.target.value)} /></label>
   <//>`;
 }

@@ -5,7 +5,7 @@ import { catalogPath, get } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { hereWith, link } from "../router.js";
 import { Bars } from "../parts/bars.js";
-import { bytes, count, Empty, Facts, Icon, Id, plural, Shown, State, Tag, Time } from "../parts/base.js";
+import { bytes, count, Empty, Facts, Icon, Id, plural, seconds, Shown, State, Tag, Time } from "../parts/base.js";
 import { Heading } from "../parts/layout.js";
 import { PagedTable, Table } from "../parts/rows.js";
 import { partitionText, SchemaTable, sortText } from "./schema.js";
@@ -92,7 +92,7 @@ function TableRefs({ data }) {
   return html`<${Table} label="Branches and tags of the table" rows=${data.refs ?? []} keyOf=${(ref) => ref.name} empty="The table has no branch or tag of its own" columns=${[
     { title: "Name", isWide: true, of: (ref) => html`<${Icon} name=${ref.type} label=${ref.type} /> <bdi>${ref.name}</bdi>` },
     { title: "Snapshot", of: (ref) => html`<${Id} value=${ref.snapshotId} length=${20} />` },
-    { title: "Kept for", of: (ref) => (ref.maxRefAgeMs ? plural(Math.round(ref.maxRefAgeMs / 86_400_000), "day") : html`<span class="quiet">always</span>`) },
+    { title: "Kept for", of: (ref) => (ref.maxRefAgeMs ? seconds(ref.maxRefAgeMs / 1000) : html`<span class="quiet">always</span>`) },
     { title: "Snapshots kept", of: (ref) => ref.minSnapshotsToKeep ?? html`<span class="quiet">–</span>` },
   ]} />`;
 }
@@ -117,7 +117,7 @@ function Files({ where, query }) {
 function Versions({ data }) {
   return html`<${Table} label="Versions" rows=${[...(data.versions ?? [])].reverse()} keyOf=${(each) => each["version-id"]} empty="No version" columns=${[
     { title: "Version", of: (each) => html`${each["version-id"]} ${each["version-id"] === data.currentVersionId && html`<${Tag} tone="good">current<//>`}` },
-    { title: "When", of: (each) => html`<${Time} at=${new Date(each["timestamp-ms"]).toISOString()} />` },
+    { title: "When", of: (each) => html`<${Time} at=${each["timestamp-ms"]} />` },
     { title: "SQL", isWide: true, of: (each) => (each.representations ?? []).map((one) => html`<pre class="sql">${one.sql}<span class="quiet"> (${one.dialect})</span></pre>`) },
   ]} />`;
 }

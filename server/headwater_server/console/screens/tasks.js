@@ -1,51 +1,64 @@
 // Tasks of a realm, live: what waits, runs and ended.
 
-import { html, useState } from "../ui.js";
+import { html, useRef, useState } from "../ui.js";
 import { get, post, realmPath } from "../api.js";
-import { usePages, useResource, whileActive } from "../resource.js";
+import { useResource, whileActive } from "../resource.js";
 import { go, hereWith, link } from "../router.js";
 import { useRealmRights } from "../rights.js";
 import { count, Facts, Id, plural, Shown, State, Time } from "../parts/base.js";
 import { Ask } from "../parts/dialog.js";
 import { Heading } from "../parts/layout.js";
 import { notify } from "../parts/notices.js";
-import { More, Table } from "../parts/rows.js";
+import { Table } from "../parts/rows.js";
 
 const STATES = ["", "WAITING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"];
 const isActive = (task) => ["WAITING", "RUNNING"].includes(task.state);
 
 export function Tasks({ realm, query }) {
   const { may } = useRealmRights(realm);
-  const [asked, ask] = useState(null);
-  const state = query.state ?? "";
+  const [isAsked, ask] = useState(false);
+  const [state, kind] = [query.state ?? "", query.kind ?? ""];
   const where = realmPath(realm, "tasks");
-  const list = (pageToken, signal) => get(where, { state, kind: query.kind, pageToken }, signal);
-  // the first page is live; what was loaded behind it is as it was then
-  const first = useResource(`tasks ${where} ${state} ${query.kind}`, (signal) => list(undefined, signal), { every: whileActive((data) => data.tasks.some(isActive)) });
-  const [older, setOlder] = useState(null);
-  const token = first.data?.nextPageToken ?? null;
+  const key = `tasks ${where} ${state} ${kind}`;
+  const wanted = useRef({ key, pages: 1 });
+  if (wanted.current.key !== key) wanted.current = { key, pages: 1 };
+  const { pages } = wanted.current;
+  // all that is shown is live: tasks move from page to page while they run and end
+  const all = useResource(key, (signal) => readTasks(where, { state, kind }, wanted.current.pages, signal), {
+    every: (data) => whileActive(({ tasks }) => tasks.some(isActive))(data) * pages,
+  });
+  const more = () => {
+    wanted.current.pages += 1;
+    all.reload();
+  };
   return html`<${Heading} title="Tasks" icon="task" note="The list renews itself.">
-      ${may.manageTasks && html`<button type="button" class="button primary" onClick=${() => ask("gc")}>Collect garbage</button>`}
+      ${may.manageTasks && html`<button type="button" class="button primary" onClick=${() => ask(true)}>Collect garbage</button>`}
     <//>
     <div class="choices" role="group" aria-label="Which tasks">${STATES.map((name) => html`<a class="choice" aria-current=${state === name ? "true" : null} href=${hereWith({ state: name })}>${name ? name[0] + name.slice(1).toLowerCase() : "All"}</a>`)}</div>
-    <${Shown} of=${first}>${(data) => html`
-      <${TaskTable} realm=${realm} tasks=${data.tasks} />
-      ${token && !older && html`<div class="more"><button type="button" class="button" onClick=${() => setOlder(token)}>Show more</button></div>`}
-      ${older && html`<${Older} key=${state} realm=${realm} from=${older} list=${list} name=${`${where} ${state}`} />`}`}<//>
-    ${asked === "gc" && html`<${Ask} title="Collect garbage" verb="Submit the task" onClose=${() => ask(null)} act=${async () => {
+    <${Shown} of=${all}>${(data) => html`
+      <${TaskTable} realm=${realm} tasks=${data.tasks} empty=${state || kind ? "No such task" : "No task yet"} />
+      ${!data.isOver && html`<div class="more"><button type="button" class="button" disabled=${data.pages < pages} onClick=${more}>Show more</button></div>`}`}<//>
+    ${isAsked && html`<${Ask} title="Collect garbage" verb="Submit the task" onClose=${() => ask(false)} act=${async () => {
       const task = await post(where, { kind: "gc" });
       notify("The collection was submitted");
       go(link("realms", realm, "tasks", task.id));
     }}><p>A worker looks for rows of <b>${realm}</b> that nothing refers to any more, and removes those whose grace is over. Files of tables are not touched.</p><//>`}`;
 }
 
-function Older({ realm, from, list, name }) {
-  const pages = usePages(`older ${name} ${from}`, (pageToken, signal) => list(pageToken ?? from, signal), (answer) => answer.tasks);
-  return html`<${TaskTable} realm=${realm} tasks=${pages.items} /><${More} of=${pages} />`;
+/** So many pages of tasks, each task once: one may have moved while they were read. */
+async function readTasks(where, asked, pages, signal) {
+  const tasks = new Map();
+  let token;
+  for (let number = 1; ; number += 1) {
+    const answer = await get(where, { ...asked, pageToken: token }, signal);
+    for (const task of answer.tasks) tasks.set(task.id, task);
+    token = answer.nextPageToken;
+    if (!token || number >= pages) return { tasks: [...tasks.values()], isOver: !token, pages };
+  }
 }
 
-function TaskTable({ realm, tasks }) {
-  return html`<${Table} label="Tasks" rows=${tasks} keyOf=${(task) => task.id} empty="No such task" columns=${[
+function TaskTable({ realm, tasks, empty }) {
+  return html`<${Table} label="Tasks" rows=${tasks} keyOf=${(task) => task.id} empty=${empty} columns=${[
     { title: "Task", of: (task) => html`<a class="strong" href=${link("realms", realm, "tasks", task.id)}>${task.kind}</a>` },
     { title: "Subject", isWide: true, of: (task) => html`<bdi>${task.subject}</bdi>` },
     { title: "State", of: (task) => html`<${State} of=${task.stopRequested && task.state === "RUNNING" ? "stopping" : task.state} />` },
@@ -76,7 +89,7 @@ export function TaskScreen({ realm, name }) {
   return html`<${Shown} of=${found} heading=${name}>${(task) => html`
     <${Heading} title=${`${task.kind} ${task.subject}`} icon="task">
       ${may.manageTasks && task.state === "WAITING" && html`<button type="button" class="button" onClick=${() => ask("run-now")}>Run now</button>`}
-      ${may.manageTasks && task.state === "FAILED" && html`<button type="button" class="button primary" onClick=${() => ask("retry")}>Retry</button>`}
+      ${may.manageTasks && ["FAILED", "CANCELLED"].includes(task.state) && html`<button type="button" class="button primary" onClick=${() => ask("retry")}>Retry</button>`}
       ${may.manageTasks && isActive(task) && !task.stopRequested && html`<button type="button" class="button danger" onClick=${() => ask("cancel")}>Cancel</button>`}
     <//>
     <${Facts} of=${[
@@ -89,8 +102,6 @@ export function TaskScreen({ realm, name }) {
       ["Finished", task.finished && html`<${Time} at=${task.finished} isLong />`],
       ["After", task.after && html`<a href=${link("realms", realm, "tasks", task.after)}><code>${task.after}</code></a>`],
       ["Then", task.followUp && `${task.followUp.kind} ${task.followUp.subject}`],
-      ["Arguments", Object.keys(task.arguments).length > 0 && html`<code class="long">${JSON.stringify(task.arguments)}</code>`],
-      ["Outcome", task.outcome && html`<code class="long">${JSON.stringify(task.outcome)}</code>`],
     ]} />
     ${task.error && html`<div class="failure" role="alert"><div><p class="failure-title">Why it ended</p><p class="failure-text">${task.error}</p></div></div>`}
     <h2>${plural(task.attempts.length, "try", "tries")}</h2>
@@ -103,8 +114,12 @@ export function TaskScreen({ realm, name }) {
       { title: "Why it ended", isWide: true, of: (each) => html`<span class="long">${each.error ?? ""}</span>` },
       { title: "", of: (each) => each.ended && html`<a class="button small" href=${link("realms", realm, "runs", `${task.id}-${each.number}`)}>Run</a>` },
     ]} />
+    ${Object.keys(task.arguments).length > 0 && html`<${Details} title="Arguments" of=${task.arguments} />`}
+    ${task.outcome && html`<${Details} title="Outcome" of=${task.outcome} />`}
     ${asked && html`<${Ask} title=${actions[asked][0]} verb=${actions[asked][0]} isDangerous=${asked === "cancel"} onClose=${() => ask(null)} act=${async () => {
       await post(`${where}/${asked}`);
       found.reload();
     }}><p>${actions[asked][1]}</p><//>`}`}<//>`;
 }
+
+const Details = ({ title, of: said }) => html`<details><summary>${title}</summary><pre class="plain-text">${JSON.stringify(said, null, 2)}</pre></details>`;

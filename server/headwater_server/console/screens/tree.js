@@ -31,7 +31,7 @@ export function Tree({ realm, catalog, reference, query }) {
     <div class="tools">
       <${RefPicker} isInline label="Reference" value=${shown} references=${all.references} onChosen=${(name) => go(link("realms", realm, "catalogs", catalog, "tree", name, { q: text }))} />
       <label class="search-field"><span class="hidden">Search tables, views and namespaces</span><span class="field"><${Icon} name="search" />
-        <input ref=${field} type="search" value=${text} placeholder="Search tables, views and namespaces" spellcheck="false" dir="auto"
+        <input ref=${field} type="search" value=${text} placeholder="Search tables, views and namespaces" spellcheck=${false} dir="auto"
           onInput=${(event) => write(event.target.value, match)}
           onKeyDown=${(event) => {
             if (event.key === "Escape" && text) write("", match);
@@ -57,12 +57,11 @@ function Hits({ realm, catalog, reference, q, match }) {
   }, [q]);
   const looked = useRef(0);
   const key = `${reference}\n${match}\n${asked}`;
-  useMemo(() => { looked.current = 0; }, [key]);
   const pages = usePages(
     key,
     async (pageToken, signal) => {
       const answer = await get(catalogPath(realm, catalog, "references", reference, "search"), { q: asked, match, pageToken, pageSize: PAGE }, signal);
-      looked.current += answer.looked ?? 0;
+      looked.current = (pageToken ? looked.current : 0) + (answer.looked ?? 0);
       await pause(0, signal);
       return answer;
     },
@@ -70,15 +69,17 @@ function Hits({ realm, catalog, reference, q, match }) {
     { patience: 100 },
   );
   const [active, setActive] = useState(-1);
+  useEffect(() => setActive(-1), [key]);
   const { items, isLoading, isOver, error, last } = pages;
   const open = (at) => items[at] && go(keyLink(realm, catalog, reference, items[at]));
   const onKeyDown = (event) => moveIn(event, active, items.length, setActive, () => open(active));
-  const state = asked !== q || isLoading ? "Searching" : isOver ? "" : "There is more: scroll down";
+  const state = asked !== q || isLoading ? "Searching" : isOver ? "" : items.length ? "There is more: scroll down" : "";
   return html`<p class="hint" role="status" aria-live="polite">
       ${(asked !== q || isLoading) && html`<${Spinner} label="Searching" /> `}${count(items.length)}${isOver ? "" : "+"} found
       ${match === "substring" && looked.current ? `, ${count(looked.current)}${last?.total ? ` of ${count(last.total)}` : ""} names looked at` : ""}${state && !isLoading ? ` · ${state}` : ""}
     </p>
-    ${error && html`<${Failure} error=${error} retry=${pages.reload} />`}
+    ${error && html`<${Failure} error=${error} retry=${pages.retry} />`}
+    ${!items.length && !isOver && !isLoading && !error && html`<div class="more"><button type="button" class="button" onClick=${pages.more}>Search on</button></div>`}
     ${!items.length && isOver && html`<${Empty} title="Nothing has such a name">${match === "prefix" ? "Names are compared from their beginning, with upper and lower case. Without “Begins with” the text may stand anywhere." : "The text may stand anywhere in a dotted name, in upper or lower case."}<//>`}
     ${items.length > 0 && html`<${LongList} size=${items.length} rowHeight=${ROW_HEIGHT} active=${active} onEnd=${pages.more}
       role="listbox" aria-label="What was found" tabindex="0" aria-activedescendant=${active >= 0 ? `hit-${active}` : null} onKeyDown=${onKeyDown}
@@ -88,8 +89,9 @@ function Hits({ realm, catalog, reference, q, match }) {
 }
 
 function Marked({ text, q }) {
-  const at = text.toLowerCase().indexOf(q.toLowerCase());
-  if (at < 0) return html`<bdi class="name">${text}</bdi>`;
+  const low = text.toLowerCase();
+  const at = low.indexOf(q.toLowerCase());
+  if (at < 0 || low.length !== text.length) return html`<bdi class="name">${text}</bdi>`;
   return html`<bdi class="name">${text.slice(0, at)}<mark>${text.slice(at, at + q.length)}</mark>${text.slice(at + q.length)}</bdi>`;
 }
 
@@ -127,7 +129,7 @@ function Branches({ realm, catalog, reference }) {
   const toggle = (name) => {
     const folder = folders[name];
     if (!folder || folder.error) load(name);
-    else setFolders((now) => ({ ...now, [name]: { ...folder, isOpen: !folder.isOpen } }));
+    else setFolders((now) => ({ ...now, [name]: { ...now[name], isOpen: !folder.isOpen } }));
   };
   const rows = useMemo(() => flat(folders), [folders]);
   const row = rows[Math.min(active, rows.length - 1)];
@@ -154,8 +156,8 @@ function Branches({ realm, catalog, reference }) {
   if (!folders[""]) return html`<div class="waiting"><${Spinner} /></div>`;
   if (!rows.length) return html`<${Empty} title="Nothing stands here yet">Tables that engines create on this reference appear here.<//>`;
   return html`<${LongList} size=${rows.length} rowHeight=${ROW_HEIGHT} active=${active}
-    role="tree" aria-label="Namespaces and tables" tabindex="0" aria-activedescendant=${`node-${active}`} onKeyDown=${onKeyDown}
-    draw=${(at) => html`<${Node} key=${rows[at].id} row=${rows[at]} at=${at} isActive=${at === active} folders=${folders}
+    role="tree" aria-label="Namespaces and tables" tabindex="0" aria-activedescendant=${`node-${rows.indexOf(row)}`} onKeyDown=${onKeyDown}
+    draw=${(at) => html`<${Node} key=${rows[at].id} row=${rows[at]} at=${at} isActive=${rows[at] === row} folders=${folders}
       href=${rows[at].entry && keyLink(realm, catalog, reference, rows[at].entry)} onSeen=${() => rows[at].folder !== undefined && !folders[rows[at].folder].error && load(rows[at].folder)}
       onToggle=${() => {
         setActive(at);
