@@ -6,9 +6,9 @@ RUN := $(VENV)/bin
 KUBE_TESTS := $(addprefix tests/,kubeapi_conformance crds operator kube_stories plugin chart)
 # a worker that dies is not started again: xdist would give it the deadly test over and over, or hang
 SPREAD := --dist worksteal --max-worker-restart=0
-PARALLEL := -n 4 $(SPREAD)
+PARALLEL := -n 5 $(SPREAD)
 # the long tests wait for processes more than they compute
-LONG_PARALLEL := -n 5 $(SPREAD)
+LONG_PARALLEL := -n 7 $(SPREAD)
 CHECK_TESTS := $(addprefix tests/,test_tiers.py house index iceberg manifests settings)
 
 # JVMs of Spark read their classes from an archive, once one is there

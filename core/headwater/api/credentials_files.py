@@ -82,17 +82,16 @@ def ensure_credentials(
     """
     if isinstance(path, PrintedCredentials):
         made = CredentialsFile(new_credentials(), replaces)
-        path.write(json.dumps(_content(realm, principal, made), indent=2) + "\n")
+        path.write(_text(realm, principal, made))
         return made
     try:
-        content = _content(realm, principal, CredentialsFile(new_credentials(), replaces))
-        write_once(path, (json.dumps(content, indent=2) + "\n").encode())
+        write_once(path, _text(realm, principal, CredentialsFile(new_credentials(), replaces)).encode())
         return _read(path, realm, principal)
     except OSError as fault:
         raise RefusedError(f"credentials file {path}: {fault.strerror or fault}") from fault
 
 
-def _content(realm: Realm, principal: str, made: CredentialsFile) -> dict[str, str]:
+def _text(realm: Realm, principal: str, made: CredentialsFile) -> str:
     content = {
         "realm": realm.id,
         "realmKey": _key_text(realm),
@@ -101,7 +100,9 @@ def _content(realm: Realm, principal: str, made: CredentialsFile) -> dict[str, s
         "clientSecret": made.credentials.client_secret,
         "credential": told_credential(realm.id, made.credentials),
     }
-    return content if made.replaces is None else {**content, "replaces": made.replaces}
+    if made.replaces is not None:
+        content["replaces"] = made.replaces
+    return json.dumps(content, indent=2) + "\n"
 
 
 def _read(path: Path, realm: Realm, principal: str) -> CredentialsFile:
