@@ -82,6 +82,7 @@ class Program(click.Group):
         args = list(sys.argv[1:] if args is None else args)
         options |= {"standalone_mode": False, "obj": session}
         try:
+            _write_what_can_be()
             _check_arguments(args)
             result = super().main(args, prog_name or self.program, **options)
             code = result if isinstance(result, int) else 0
@@ -98,7 +99,7 @@ class Program(click.Group):
             refused = missing_extra(absent)
             code = self._end([str(refused)], exit_code(refused), session) if refused else self._end_bug(absent, session)
         except OSError as fault:
-            is_full = fault.errno in _FULL and fault.filename is None  # as of a stream; other files are told by name
+            is_full = fault.errno in _FULL and fault.filename is None  # as of a stream
             full = [f"what was printed could not be written: {fault.strerror}"]
             code = self._end(full, exit_code(UnavailableError()), session) if is_full else self._end_bug(fault, session)
         except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
@@ -121,6 +122,13 @@ class Program(click.Group):
         with suppress(OSError):  # nobody can be told, but by the code
             self.tell(lines, level=level, is_debug=is_debug or bool(getattr(session, "debug", False)))
         return code
+
+
+def _write_what_can_be() -> None:
+    """Where the locale knows few characters, the others are written as ``\\u2192``: what was done is told all the same."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _check_arguments(args: Sequence[str]) -> None:
@@ -177,7 +185,7 @@ class ConsoleSession:
         """Print one result: a line per field, or an object."""
         data = view.data(item)
         if self.quiet or self.output == "name":
-            _echo_lines(view.names(data))
+            _echo_names(view.names(data))
         elif self.output == "csv":
             click.echo(csv_text([data], list(data), has_heads=not self.no_headers), nl=False)
         else:
@@ -186,7 +194,7 @@ class ConsoleSession:
     def show_done(self, view: ResultView[T], item: T, *sentences: str) -> None:
         """Print what a command did: people get the sentences, and all fields with ``--verbose``; programs get the object."""
         if self.is_text and not self.verbose:
-            _echo_lines(sentences)
+            _echo_lines(map(printable, sentences))
         else:
             self.show(view, item)
 
@@ -194,7 +202,7 @@ class ConsoleSession:
         """Print results: aligned columns, or a list of objects. Without any, nothing; a person is told so on standard error."""
         rows = list(map(view.data, items))
         if self.quiet or self.output == "name":
-            _echo_lines([name for row in rows for name in view.names(row)])
+            _echo_names(name for row in rows for name in view.names(row))
         elif self.output == "csv":
             heads = [field.name for field in view.fields]
             click.echo(csv_text(rows, heads, has_heads=not self.no_headers), nl=False)
@@ -213,7 +221,7 @@ class ConsoleSession:
     def show_changes(self, view: ResultView[T], items: Sequence[T], *sentences: str) -> None:
         """Print several results of one change: people get the sentences, and the table with ``--verbose``; programs get the list."""
         if self.is_text and not self.verbose:
-            _echo_lines(sentences)
+            _echo_lines(map(printable, sentences))
         else:
             self.show_all(view, items)
 
@@ -235,13 +243,18 @@ class ConsoleSession:
         """Say what was done: on standard output if text is printed there, on standard error if a program reads the output."""
         if not self.quiet:
             erase_line()
-            click.echo(sentence, err=not self.is_text)
+            click.echo(printable(sentence), err=not self.is_text)
 
 
 def _echo_lines(lines: Iterable[str]) -> None:
     erase_line()
     if text := "\n".join(lines):
         click.echo(text)
+
+
+def _echo_names(names: Iterable[str]) -> None:
+    """Names for programs as they are; a terminal shows what it would obey."""
+    _echo_lines(map(printable, names) if is_terminal(sys.stdout) else names)
 
 
 def session_option(*names: str, field: str, **options: Any) -> Callable[[F], F]:

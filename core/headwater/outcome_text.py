@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headwater.console import bytes_text, count_text
+from headwater.terminal import printable
 
 
 def has_findings(kind: str, outcome: Mapping[str, Any]) -> bool:
@@ -21,7 +22,7 @@ def outcome_lines(kind: str, outcome: Mapping[str, Any]) -> list[str]:
     """The outcome of a task in lines, by its kind."""
     if not outcome:
         return []
-    return [*_LINES.get(kind, _no_lines)(outcome), *map(str, outcome.get("notes", []))]
+    return [printable(line) for line in (*_LINES.get(kind, _no_lines)(outcome), *map(str, outcome.get("notes", [])))]
 
 
 def _import_lines(outcome: Mapping[str, Any]) -> list[str]:

@@ -29,7 +29,7 @@ _REDRAW_SECONDS = 0.1
 _PLAIN_SECONDS = 10.0
 _QUIET_SECONDS = 0.3
 _ERASE = "\r\x1b[K"
-_OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Controls, line separators, marks of direction, and halves of characters, which cannot be written."""
 
 

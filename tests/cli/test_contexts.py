@@ -12,7 +12,7 @@ from commandline import CommandLine
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.cli import main
-from headwater.cli.named_contexts import read_defaults
+from headwater.cli.named_contexts import ContextFile, read_defaults
 from headwater.errors import RefusedError
 from headwater.realms import RealmRegistry
 
@@ -223,6 +223,15 @@ def test_file_written_by_hand_is_read_as_texts(headwater: CommandLine, context_f
 
     assert [row["name"] for row in headwater.data("context", "list")] == ["1", "on"]
     assert headwater.data("context", "show", "on")["realm"] == "2026"
+
+
+def test_none_in_a_file_written_by_hand_is_nothing(headwater: CommandLine, context_file: Path) -> None:
+    context_file.parent.mkdir(parents=True)
+    context_file.write_text("current: null\ncontexts: {dev: {realm: ~, catalog: null, ref: main}, prod: }\n")
+
+    contexts = ContextFile.read_file(context_file)
+    assert contexts.current == ""
+    assert [each.said() for each in contexts.contexts.values()] == [{"ref": "main"}, {}]
 
 
 def test_wrong_store_of_a_context_is_told_and_can_be_mended(context_file: Path) -> None:

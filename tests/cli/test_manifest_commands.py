@@ -10,6 +10,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater.cli.cli_session import CliSession
+from headwater.errors import RefusedError
 
 MANIFESTS = """\
 apiVersion: headwater.dev/v1alpha1
@@ -251,3 +252,26 @@ def test_first_manifest_overwrites_nothing(headwater: CommandLine, tmp_path: Pat
 def test_first_manifest_needs_a_name_that_may_be(headwater: CommandLine, tmp_path: Path, name: str) -> None:
     assert headwater("init", tmp_path / "first", f"--realm={name}").exit_code == 2
     assert not (tmp_path / "first").exists()
+
+
+@pytest.mark.parametrize("words", [["apply", "--dry-run"], ["diff"]])
+def test_empty_standard_input_is_refused(headwater: CommandLine, words: list[str]) -> None:
+    result = headwater.typed(" \n", *words, "-f", "-")
+
+    assert result.exit_code == 5
+    assert "standard input is empty: there is no manifest in it" in result.stderr
+
+
+def test_closed_standard_input_is_refused(headwater: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(RefusedError, match="standard input is closed"):
+        CliSession().standard_input  # noqa: B018 - reading it is what is tried
+
+
+def test_file_named_as_a_dash_is_read(
+    headwater: CommandLine, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("-").write_text((files / "acme.yaml").read_text())
+
+    assert "would" in headwater.ok("apply", "--dry-run", "-f", "./-")

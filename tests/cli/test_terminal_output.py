@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -17,7 +19,8 @@ from headwater import terminal
 from headwater.cli import main
 from headwater.cli.cli_session import CliSession, print_note
 from headwater.cli.comparison_text import fitted
-from headwater.console import ResultView, ViewField, csv_text
+from headwater.console import ConsoleSession, ResultView, ViewField, csv_text
+from headwater.outcome_text import outcome_lines
 from headwater.store import Store
 from headwater.tasks import TaskQueue
 from headwater.terminal import ProgressLine, paint_state, shortened, text_width
@@ -268,6 +271,8 @@ def test_person_sees_cut_columns_and_colored_states(
     assert "\x1b" not in seen("realm", "show", "acme")
 
 
+EVIL = "ev\x1b]0;x\x07il"
+SHOWN: ResultView[dict[str, str]] = ResultView("thing", "things", (ViewField("name", "what it is called"),))
 WIDE = [["日本語", 1], ["emoji😀", 2], ["e\u0301t\u00e9", 3], ["plain", 4]]
 
 
@@ -285,7 +290,9 @@ def test_shortened_text_fits(text: str, width: int) -> None:
     assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
 
 
-@pytest.mark.parametrize("obeyed", ["\x1b[2J", "\x07", "\t", "\x7f", "\x9b2J", "\u202e", "\u2066", "\u2028", "\udcff"])
+@pytest.mark.parametrize(
+    "obeyed", ["\x1b[2J", "\x07", "\t", "\x7f", "\x9b2J", "\u202e", "\u2066", "\u061c", "\u2028", "\udcff"]
+)
 def test_characters_that_a_terminal_obeys_are_shown(obeyed: str, capsys: pytest.CaptureFixture[str]) -> None:
     data = {"name": f"a{obeyed}b", "properties": {f"c{obeyed}": "d"}}
     texts = [*result_lines(data), *text_table(["NAME"], [[data["name"]], [data["properties"]]]), fitted(data["name"])]
@@ -295,6 +302,21 @@ def test_characters_that_a_terminal_obeys_are_shown(obeyed: str, capsys: pytest.
     assert [text for text in texts if obeyed[0] in text] == []
     assert [text for text in texts if shown in text] == [text for text in texts if text not in ("properties:", "NAME")]
     assert capsys.readouterr().err == f"headwater: what{shown}{obeyed[1:]}ever\n"
+
+
+def test_sentences_show_what_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = {
+        "surveyed": 1,
+        "quarantined": {"total": 1, "codes": {}, "shown": [dict.fromkeys(("table", "code", "message"), EVIL)]},
+    }
+    session = ConsoleSession()
+    session.show_done(SHOWN, {}, f"{EVIL} was made")
+    session.show_changes(SHOWN, [], f"{EVIL} was changed")
+    session.say(f"{EVIL} is said")
+    told = [*capsys.readouterr().out.splitlines(), *outcome_lines("import", {**outcome, "notes": [EVIL]})]
+
+    assert [line for line in told if "\x1b" in line] == []
+    assert len([line for line in told if r"\x1b]0;x" in line]) == 5
 
 
 @pytest.mark.parametrize("text", ["a,b", "a\nb", "a\rb", 'a"b', " a ", "", "a\r\nb", "日本"])
@@ -312,3 +334,16 @@ def test_argument_that_is_no_text_is_told(headwater: CommandLine) -> None:
 
     assert result.exit_code == 2
     assert r"the argument 'a\udcff' is not UTF-8" in result.stderr
+
+
+def test_characters_that_the_locale_lacks_are_written_as_escapes(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr("sys.stdout", written)
+    words = ["realm", "create", "acme", "--credentials", str(tmp_path / "acme.json"), "--property", "owner=日本"]
+    with pytest.raises(SystemExit, match="0"):
+        main(["--store", url, "-o", "json", *words])
+    written.flush()
+
+    assert json.loads(cast(io.BytesIO, written.buffer).getvalue())["properties"]["owner"] == "日本"

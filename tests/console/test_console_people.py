@@ -121,6 +121,22 @@ def test_secret_is_shown_to_who_has_closed_the_question(visit: Visit, newcomer: 
     assert told_secret(console)[0].startswith(f"{REALM}.")
 
 
+def test_secret_that_nobody_can_see_any_more_is_told_of(visit: Visit, newcomer: str) -> None:
+    console = visit()
+    create(console, newcomer)
+    console.confirm("I have them")
+    late = console.hold("**/rotate", method="POST")
+    console.go(*PRINCIPALS, newcomer)
+    console.press("Rotate credentials")
+    with console.page.expect_request("**/rotate"):
+        console.page.locator("dialog[open]").get_by_role("button", name="Rotate credentials").click()
+    console.page.keyboard.press("Escape")
+    console.go("realms", REALM, "tasks")
+    late[0].continue_()
+
+    console.see(f"Credentials of {newcomer} were made, and could not be shown")
+
+
 def test_failure_is_told_to_who_has_closed_the_question(visit: Visit, server: ConsoleServer) -> None:
     console = visit()
     late = console.hold("**/disable", method="POST")

@@ -82,7 +82,6 @@ APPLIED: ResultView[AppliedManifest] = ResultView(
 )
 
 
-_DASH = Path("-")
 manifests_option: Callable[[F], F] = click.option(
     "-f",
     "--file",
@@ -90,7 +89,7 @@ manifests_option: Callable[[F], F] = click.option(
     metavar="PATH",
     required=True,
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=click.Path(),
     help="A file of manifests, a folder of such files, or - for standard input; may be repeated.",
 )
 credentials_option: Callable[[F], F] = click.option(
@@ -109,7 +108,7 @@ credentials_option: Callable[[F], F] = click.option(
 @credentials_option
 @click.option("--dry-run", is_flag=True, help="Show what each manifest would do now, and write nothing.")
 @prints(APPLIED, many=True)
-def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path, dry_run: bool) -> int:
+def apply_command(session: CliSession, paths: tuple[str, ...], folder: Path, dry_run: bool) -> int:
     """Apply manifests, as far as possible now; long work is left to workers, as tasks.
 
     If anything in the files is wrong, nothing is changed. The exit code of a dry run is that which applying would have now.
@@ -123,9 +122,14 @@ def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path, dr
         return carry_out(session, store, manifests, FileCredentials(folder))
 
 
-def given_manifests(session: CliSession, paths: Sequence[Path]) -> list[Path | ManifestText]:
-    """The manifests that paths name, where ``-`` is standard input."""
-    return [ManifestText("standard input", session.standard_input) if path == _DASH else path for path in paths]
+def given_manifests(session: CliSession, paths: Sequence[str]) -> list[Path | ManifestText]:
+    """The manifests that paths name, where ``-`` is standard input.
+
+    raises        RefusedError for a standard input without anything: what should have filled it has failed
+    """
+    if "-" in paths and not session.standard_input.strip():
+        raise RefusedError("standard input is empty: there is no manifest in it")
+    return [ManifestText("standard input", session.standard_input) if path == "-" else Path(path) for path in paths]
 
 
 def carry_out(

@@ -111,10 +111,12 @@ class CliSession(ConsoleSession):
 
     @cached_property
     def standard_input(self) -> str:
-        """All of standard input; RefusedError where it is no UTF-8."""
+        """All of standard input; RefusedError where it is closed, or no UTF-8."""
+        if sys.stdin is None:
+            raise RefusedError("standard input is closed: nothing can be read from it")
         try:
             return sys.stdin.buffer.read().decode()
-        except UnicodeDecodeError as fault:
+        except (OSError, UnicodeDecodeError) as fault:
             raise RefusedError(f"standard input cannot be read: {fault}") from fault
 
     def open_store(self) -> Store:

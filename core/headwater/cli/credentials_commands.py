@@ -112,7 +112,8 @@ def rotate_credentials_command(session: CliSession, realm_id: str, place: Place,
 
     A server that asks who calls opens the management of the realm to them. Anyone who has the store's URL needs none.
 
-    After an interruption, run the same command to continue.
+    After an interruption, run the same command to continue; but not with `--credentials -`, which makes other credentials each time, so
+    that those before the first call would become invalid.
     """
     show_rotated(session, realm_id, ROOT_PRINCIPAL, place, overlap_seconds=overlap)
 
@@ -127,7 +128,7 @@ def reset_credentials_command(session: CliSession, realm_id: str, place: Place) 
     A server that asks who calls opens the management of the realm to them. Anyone who has the store's URL needs none.
 
     After an interruption, run the same command to continue. If FILE's credentials are in force already, none are made, and a
-    warning says so.
+    warning says so. With `--credentials -` each call makes other credentials.
     """
     show_reset(session, realm_id, ROOT_PRINCIPAL, place)
 

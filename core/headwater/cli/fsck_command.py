@@ -15,6 +15,7 @@ from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.fsck import FsckFinding, RepairStep, check_store, is_bad, plan_repairs, repair_realm
 from headwater.store import Store
+from headwater.terminal import printable
 
 FINDING: ResultView[FsckFinding] = ResultView(
     "finding",
@@ -133,7 +134,7 @@ def _show_findings(session: CliSession, findings: Sequence[FsckFinding]) -> None
         session.show_all(FINDING, findings)
         return
     for finding in findings:
-        click.echo(f"{finding.weight} {finding.code}: {finding.subject} of {finding.realm}")
+        click.echo(printable(f"{finding.weight} {finding.code}: {finding.subject} of {finding.realm}"))
         _echo_texts(what=finding.message, mend=finding.repair)
 
 
@@ -143,11 +144,11 @@ def _show(session: CliSession, steps: Sequence[RepairStep]) -> None:
         session.show_all(STEP, steps)
         return
     for number, step in enumerate(steps, 1):
-        click.echo(f"{number}. {step.action}{' (safe)' if step.is_safe else ''}: {step.subject} of {step.realm}")
+        click.echo(printable(f"{number}. {step.action}{' (safe)' if step.is_safe else ''}: {step.subject} of {step.realm}"))
         _echo_texts(does=step.does, loses=step.loses, result=step.result)
 
 
 def _echo_texts(**texts: str) -> None:
     for name, text in texts.items():
         if text:
-            click.echo(f"   {name}: {text}")
+            click.echo(printable(f"   {name}: {text}"))

@@ -50,7 +50,7 @@ MANIFEST_DIFFERENCE: ResultView[ManifestDifference] = ResultView(
 @click.command(name="diff")
 @manifests_option
 @prints(MANIFEST_DIFFERENCE, many=True)
-def diff_manifests_command(session: CliSession, paths: tuple[Path, ...]) -> int:
+def diff_manifests_command(session: CliSession, paths: tuple[str, ...]) -> int:
     """Compare manifests with what is stored, and write nothing.
 
     Exit code 0 if there is no difference, 9 if there is one.
@@ -94,7 +94,7 @@ def _text(value: str | None) -> str:
 @click.option("--yes", "is_agreed", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
 @prints(APPLIED, many=True)
-def delete_manifests_command(session: CliSession, paths: tuple[Path, ...], folder: Path, is_agreed: bool, dry_run: bool) -> int:
+def delete_manifests_command(session: CliSession, paths: tuple[str, ...], folder: Path, is_agreed: bool, dry_run: bool) -> int:
     """Delete the realms and catalogs that manifests describe, as their deletionPolicy says.
 
     Retain leaves everything as it is, without a manager. Purge deletes what is in it, and needs the annotation

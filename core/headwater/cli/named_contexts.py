@@ -107,7 +107,7 @@ class ContextFile:
         advice = "mend it, or delete it and say them anew by `headwater context set`"
         try:
             # as texts all: a realm may be called 2026, and a context on
-            document = msgspec.convert(yaml.load(text, Loader=yaml.BaseLoader) or {}, _ContextDocument)
+            document = msgspec.convert(_without_nulls(yaml.load(text, Loader=yaml.BaseLoader)) or {}, _ContextDocument)
         except yaml.YAMLError as fault:
             raise RefusedError(f"{path} holds no contexts, for it is no YAML: {advice}") from fault
         except msgspec.ValidationError as fault:  # which names the field, and no value: a store's URL may hold a login
@@ -141,6 +141,13 @@ class ContextFile:
             Path(name).replace(self.path)
         except OSError as fault:
             raise RefusedError(f"{self.path} cannot be written: {fault.strerror or fault}") from fault
+
+
+def _without_nulls(value: Any) -> Any:
+    """A document in which everything is text, without what YAML means by none."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(each) for name, each in value.items()}
+    return "" if value in ("~", "null", "Null", "NULL") else value
 
 
 def context_path(environment: Mapping[str, str]) -> Path:

@@ -70,7 +70,8 @@ def show_principal_command(session: CliSession, realm_id: str, name: str) -> Non
 def create_principal_command(session: CliSession, realm_id: str, name: str, place: Place, roles: tuple[str, ...]) -> None:
     """Create a principal, which may do nothing until it has a role. `credential` in FILE is what its engine is configured with.
 
-    After an interruption, run the same command to continue.
+    After an interruption, run the same command to continue. With `--credentials -` it may say that the principal is there: reset its
+    credentials then, and assign its roles.
     """
     checked_principal_name(name)
     with session.open_store() as store:
@@ -98,7 +99,8 @@ def create_principal_command(session: CliSession, realm_id: str, name: str, plac
 def rotate_principal_command(session: CliSession, realm_id: str, name: str, place: Place, overlap: float | None) -> None:
     """Rotate the credentials of a principal. The former ones stay valid until the next rotation; older ones become invalid.
 
-    After an interruption, run the same command to continue.
+    After an interruption, run the same command to continue; but not with `--credentials -`, which makes other credentials each time, so
+    that those before the first call would become invalid.
     """
     show_rotated(session, realm_id, name, place, overlap_seconds=overlap)
 
@@ -111,7 +113,8 @@ def reset_principal_command(session: CliSession, realm_id: str, name: str, place
     """Reset the credentials of a principal, and revoke all former ones at once: they may have leaked.
 
     Tokens that a server gave for the former ones end within 5 seconds. After an interruption, run the same command to continue. If
-    FILE's credentials are in force already, none are made, and a warning says so.
+    FILE's credentials are in force already, none are made, and a warning says so. With `--credentials -` each call makes other
+    credentials.
     """
     show_reset(session, realm_id, name, place)
 

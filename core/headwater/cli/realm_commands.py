@@ -182,6 +182,8 @@ def create_realm_command(
 ) -> None:
     """Create a realm and bootstrap it. After an interruption, run the same command to continue.
 
+    With `--credentials -` those of the call that succeeded hold; if none of them do, reset them.
+
     A server that asks who calls opens the management of the realm to the root credentials. Anyone who has the store's URL needs none.
     """
     checked_realm_id(realm_id)

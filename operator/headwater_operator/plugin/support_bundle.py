@@ -279,5 +279,9 @@ def _write(target: Path, content: bytes) -> None:
         raise RefusedError(f"{target} is there already, and is not written over") from there
     except OSError as wrong:
         raise RefusedError(f"{target} cannot be written: {wrong}") from wrong
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+    except OSError as wrong:
+        target.unlink(missing_ok=True)
+        raise RefusedError(f"{target} cannot be written: {wrong.strerror or wrong}") from wrong

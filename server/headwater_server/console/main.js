@@ -69,7 +69,7 @@ function Guarded({ children }) {
 
 const Nowhere = () => html`<${Heading} title="Not found" note="The console has no such page." /><p><a href="#/">Go to the start</a></p>`;
 
-/** A token is one realm's: to ask another one with it would end the session. */
+/** A session is of one realm: to ask another one with its token might end it. */
 const OtherRealm = ({ realm, own }) => html`<${Heading} title=${`Realm ${realm}`} note=${`You are logged in to the realm ${own}.`} />
   <div class="buttons"><a class="button primary" href=${link("realms", own)}>${`Go to ${own}`}</a>
     <button type="button" class="button" onClick=${() => logOut()}>${`Log in to ${realm}`}</button></div>`;

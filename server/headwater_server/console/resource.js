@@ -89,7 +89,7 @@ export function usePages(key, load, itemsOf, { patience = 50 } = {}) {
         const isOver = token === undefined;
         const isEnough = isOver || added.length > 0 || number >= patience;
         if (isEnough) reading.current = null;
-        setState({ items, first, last: answer, token, isLoading: !isEnough, isOver, error: null, of: key });
+        setState((now) => ({ items: items.length || isEnough ? items : now.items, first, last: answer, token, isLoading: !isEnough, isOver, error: null, of: key }));
         if (isEnough) return;
       }
     } catch (error) {

@@ -24,7 +24,11 @@ export function go(target) {
 
 /** Change the address without another step in the browser's history. */
 export function replace(target) {
-  window.history.replaceState(null, "", target);
+  try {
+    window.history.replaceState(null, "", target);
+  } catch {
+    // some browsers refuse it when it comes too often: the address follows with the next one
+  }
   show(target);
 }
 

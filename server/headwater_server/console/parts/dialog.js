@@ -45,7 +45,7 @@ export function Ask({ title, children, verb, isDangerous = false, act, onClose, 
     if (!end) return;
     if (end.error) {
       if (!isOpen.current) notify(`${title}: ${end.error.message}`, "warning");
-    } else if (onDone) onDone(end.answer);
+    } else if (onDone && (isOpen.current || end.answer)) onDone(end.answer);
     else if (isOpen.current) onClose();
   };
   return html`<${Dialog} title=${title} onClose=${onClose}>

@@ -44,8 +44,8 @@ function Role({ realm, catalog, role, may }) {
         <button type="button" class="button danger" onClick=${() => ask({ act: "drop" })}>Delete</button>`}
     <//>
     <${Shown} of=${found}>${(data) => html`<${Facts} of=${[["Created", html`<${Time} at=${data.created} isLong />`]]} />
-      <div class="heading"><h2>Given to</h2><button type="button" class="button small" onClick=${() => ask({ act: "give" })}>Give it to a role of the realm</button></div>
-      <ul class="chips">${data.assignedTo.map((name) => html`<li><a href=${link("realms", realm, "roles", name)}><bdi>${name}</bdi></a><button type="button" class="plain" aria-label=${`Take it from ${name}`} onClick=${() => ask({ act: "take", name })}>×</button></li>`)}</ul>
+      <div class="heading"><h2>Given to</h2>${may.manageAccess && html`<button type="button" class="button small" onClick=${() => ask({ act: "give" })}>Give it to a role of the realm</button>`}</div>
+      <ul class="chips">${data.assignedTo.map((name) => html`<li><a href=${link("realms", realm, "roles", name)}><bdi>${name}</bdi></a>${may.manageAccess && html`<button type="button" class="plain" aria-label=${`Take it from ${name}`} onClick=${() => ask({ act: "take", name })}>×</button>`}</li>`)}</ul>
       ${!data.assignedTo.length && html`<p class="quiet">Nobody has it.</p>`}`}<//>
     <h2>Grants</h2>
     <${PagedTable} of=${grants} label="Grants" empty="It may do nothing yet" columns=${[
@@ -53,7 +53,7 @@ function Role({ realm, catalog, role, may }) {
       { title: "On", isWide: true, of: (each) => html`<bdi>${each.on}</bdi>` },
       { title: "Branches", of: (each) => (each.branches ? html`<code>${each.branches}</code>` : html`<span class="quiet">the default one</span>`) },
       { title: "Since", of: (each) => html`<${Time} at=${each.created} />` },
-      { title: "", of: (each) => html`<span class="row-buttons"><button type="button" class="button small" onClick=${() => ask({ act: "revoke", grant: each })}>Revoke</button></span>` },
+      { title: "", of: (each) => may.manageAccess && html`<span class="row-buttons"><button type="button" class="button small" onClick=${() => ask({ act: "revoke", grant: each })}>Revoke</button></span>` },
     ]} />
     ${asked?.act === "grant" && html`<${NewGrant} realm=${realm} onClose=${() => ask(null)} act=${async (grant) => {
       await post(`${where}/grants`, { grants: [grant] });

@@ -34,11 +34,11 @@ function Trial({ realm, catalog, into, source }) {
   const { may } = useCatalogRights(realm, catalog, into);
   const [modes, setModes] = useState({});
   const [tryModes, setTryModes] = useState({});
-  const [isAsked, ask] = useState(false);
+  const [asked, ask] = useState(null); // what was shown when the question was asked: that is merged, or nothing
   const [done, setDone] = useState(null);
   const wish = (isDry, chosen) => ({ source, dryRun: isDry, keys: Object.fromEntries(Object.entries(chosen).filter(([, mode]) => mode !== "NORMAL")) });
   const trial = useResource(
-    JSON.stringify(tryModes),
+    done?.status === "MERGED" ? null : JSON.stringify(tryModes),
     async (signal) => ({ ...(await request("POST", where, { body: wish(true, tryModes), signal })), modes: tryModes }),
     { keeps: true },
   );
@@ -52,8 +52,8 @@ function Trial({ realm, catalog, into, source }) {
     else setTryModes(modes);
   };
   const merge = async (message) => {
-    const answer = await post(where, { ...wish(false, modes), expected: tried.onto, message });
-    setDone({ ...answer, modes });
+    const answer = await post(where, { ...wish(false, asked.modes), expected: asked.onto, message });
+    setDone({ ...answer, modes: asked.modes });
     if (answer.status === "CONFLICTS") throw Object.assign(new Error("The branch changed since the merge was tried: look at the conflicts again. Nothing was written."), { status: 409 });
     notify(answer.status === "UP_TO_DATE" ? `${into} has all of ${source} already` : `${source} was merged into ${into}`);
   };
@@ -64,11 +64,11 @@ function Trial({ realm, catalog, into, source }) {
       ${tried.conflicts.length === 0 && Object.keys(modes).length > 0 && tried.status === "WOULD_MERGE" && html`<${Decided} ...${{ modes, decide, into, source }} />`}
       ${["WOULD_MERGE", "CONFLICTS"].includes(tried.status) && html`<div class="buttons sticky-buttons">
         ${(isStale || tried.status === "CONFLICTS") && html`<button type="button" class="button" disabled=${trial.isLoading} onClick=${tryAgain}>Try with these choices</button>`}
-        ${may.writeTables && isPlain(into) && html`<button type="button" class="button primary" disabled=${isStale || trial.isLoading || tried.status !== "WOULD_MERGE"} onClick=${() => ask(true)}>Merge…</button>`}
+        ${may.writeTables && isPlain(into) && html`<button type="button" class="button primary" disabled=${isStale || trial.isLoading || tried.status !== "WOULD_MERGE"} onClick=${() => ask(tried)}>Merge…</button>`}
         ${!may.writeTables && html`<p class="hint">You may look at this merge. To make it takes the right to write the tables on ${into}.</p>`}
       </div>`}
       <${Keys} of=${tried.keys} />`}
-    ${isAsked && html`<${Confirm} ...${{ into, source, tried, modes, merge }} onClose=${() => ask(false)} />`}`;
+    ${asked && html`<${Confirm} ...${{ into, source, tried: asked, modes: asked.modes, merge }} onClose=${() => ask(null)} />`}`;
 }
 
 function Outcome({ tried, into, source, base }) {

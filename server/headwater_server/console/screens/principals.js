@@ -1,6 +1,6 @@
 // Principals: who can log in, with which roles.
 
-import { html, useState } from "../ui.js";
+import { html, useEffect, useRef, useState } from "../ui.js";
 import { get, post, put, realmPath, remove } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { go, link } from "../router.js";
@@ -12,6 +12,7 @@ import { notify } from "../parts/notices.js";
 import { PagedTable } from "../parts/rows.js";
 
 export function Principals({ realm }) {
+  const told = useTold();
   const { may } = useRealmRights(realm);
   const [asked, ask] = useState(null);
   const where = realmPath(realm, "principals");
@@ -29,7 +30,7 @@ export function Principals({ realm }) {
     ${asked?.act === "create" && html`<${NewName} title="New principal" verb="Create" onClose=${() => ask(null)} act=${async (name) => {
       const made = await post(where, { name });
       pages.reload();
-      return { act: "tell", credentials: made.credentials, name };
+      return told({ act: "tell", credentials: made.credentials, name });
     }} onDone=${ask}><p>It may do nothing yet: give it a role afterwards.</p><//>`}
     ${asked?.act === "tell" && html`<${Credentials} ...${asked} onClose=${() => ask(null)} />`}`;
 }
@@ -43,6 +44,19 @@ export function NewName({ title, verb, act, onClose, onDone, children, label = "
     ${children}
     <label>${label}<input value=${name} required spellcheck=${false} autocapitalize="off" onInput=${(event) => setName(event.target.value)} /></label>
   <//>`;
+}
+
+/** What shows credentials, for a screen that is still there; otherwise whoever left it is told that they are lost. */
+function useTold() {
+  const isThere = useRef(true);
+  useEffect(() => () => {
+    isThere.current = false;
+  }, []);
+  return (tell) => {
+    if (isThere.current) return tell;
+    notify(`Credentials of ${tell.name} were made, and could not be shown because you left the page: rotate them once more`, "warning");
+    return null;
+  };
 }
 
 function Credentials({ credentials, name, onClose }) {
@@ -63,6 +77,7 @@ const ACTIONS = {
 };
 
 export function PrincipalScreen({ realm, name }) {
+  const told = useTold();
   const { may } = useRealmRights(realm);
   const [asked, ask] = useState(null);
   const where = realmPath(realm, "principals", name);
@@ -76,7 +91,7 @@ export function PrincipalScreen({ realm, name }) {
     }
     const { credentials } = await post(`${where}/${action}`);
     // whoever reset its own is refused from now on: nothing is asked before the secret was seen
-    if (credentials) return { act: "tell", credentials };
+    if (credentials) return told({ act: "tell", credentials, name });
     found.reload();
     return null;
   };
