@@ -132,6 +132,15 @@ def test_filters_by_what_there_is_not_are_refused(
         look(realm="::system::")
 
 
+def test_realm_of_the_store_is_collected(store: headwater.Connection, realm: headwater.RealmClient) -> None:
+    system = store.realm("::system::")
+    assert system.collect(dry_run=True)["scanned"] > 0 and system.collect()["dryRun"] is False
+    assert [task.realm for task in system.tasks()] == ["::system::"]
+    for refused in (system.info, system.catalogs, system.principals, lambda: system.delete(confirm="::system::")):
+        with pytest.raises(headwater.HeadwaterError, match="::system::"):
+            refused()
+
+
 def test_document_of_what_is_no_table_is_refused(lake: headwater.CatalogClient) -> None:
     main = lake.branch()
     assert main.metadata("sales.orders") is not None

@@ -95,8 +95,11 @@ class Connection:
         return [RealmInfo.of(each, hold_until(each, store.settings, now)) for each in listed]
 
     def realm(self, realm_id: str) -> RealmClient:
-        """A realm by its id. Whether it is there is found out when it is used."""
-        return RealmClient(self._session, checked_realm_id(realm_id))
+        """A realm by its id. Whether it is there is found out when it is used.
+
+        realm_id      ``::system::``, the store's own realm, can be collected, its objects explained and its tasks listed
+        """
+        return RealmClient(self._session, realm_id if realm_id == SYSTEM_REALM else checked_realm_id(realm_id))
 
     def create_realm(
         self,
