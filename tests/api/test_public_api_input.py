@@ -56,9 +56,7 @@ def test_restoration_that_changes_nothing_has_a_task_all_the_same(
     assert store.task(left["task"]).run().state == "SUCCEEDED"
 
 
-def test_one_text_is_one_and_not_its_letters(
-    realm: headwater.RealmClient, lake: headwater.CatalogClient, tmp_path: Path
-) -> None:
+def test_text_by_itself_is_not_its_letters(realm: headwater.RealmClient, lake: headwater.CatalogClient, tmp_path: Path) -> None:
     places = realm.create_catalog("b", base_location=(tmp_path / "b").as_uri(), allowed_locations=(tmp_path / "lake").as_uri())
     told = places.import_tables(str(tmp_path / "lake"), include="sales.*", exclude="sales.v*", tolerate="Invalid", dry_run=True)
     assert told["surveyed"] == 1
@@ -106,7 +104,7 @@ def test_import_whose_report_cannot_be_written_is_not_begun(
     assert list(store.tasks()) == []
 
 
-def test_what_cannot_be_meant_is_refused(store: headwater.Connection, lake: headwater.CatalogClient) -> None:
+def test_values_that_cannot_be_meant_are_refused(store: headwater.Connection, lake: headwater.CatalogClient) -> None:
     with pytest.raises(headwater.RefusedError, match="'orders' is no id of a content"):
         lake.branch().find("orders")
     with pytest.raises(headwater.RefusedError, match="retain_last must be a whole number from 1"):

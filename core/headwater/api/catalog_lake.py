@@ -12,6 +12,7 @@ from headwater.api.api_values import StopInfo, read_time, several
 from headwater.api.catalog_imports import SurveyInProcess, import_spec, load_spark_survey, submit_import
 from headwater.api.catalog_values import ImportedTableInfo, Key, UnreferencedFileInfo, content_key
 from headwater.api.import_reports import check_report_file, dry_import_into, find_import_run, report_rows, write_report
+from headwater.api.log_iterator import begun
 from headwater.api.plain_counts import plain_counts
 from headwater.api.store_session import StoreSession
 from headwater.api.task_client import run_or_leave
@@ -112,7 +113,7 @@ class CatalogLake:
         raises        NotFoundError where there is none, or its report was deleted
         """
         run = find_import_run(self._session.store, self.realm, self.name, None if task is None else id_of(task))
-        return map(ImportedTableInfo.of, report_rows(self._session.store, run))
+        return map(ImportedTableInfo.of, begun(report_rows(self._session.store, run)))
 
     def write_import_report(self, file: str | Path, *, task: str | None = None) -> int:
         """Write what became of each table in an import to a file, and return how many tables it has.

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from headwater.api.catalog_imports import BY_HAND
-from headwater.api.log_iterator import begun
 from headwater.catalogs import ImportSpec, ParquetReport, ReportRow
 from headwater.clock import as_text
 from headwater.durability import replacing
@@ -50,7 +49,7 @@ def report_rows(store: Store, run: Run) -> Iterator[ReportRow]:
     """A row for each table that a run looked at; raises NotFoundError where its report is not there."""
     if run.task is None:
         raise NotFoundError("the run has no task, and so no report")
-    return begun(read_report(store, run.task, run.attempt))
+    return read_report(store, run.task, run.attempt)
 
 
 def write_report(store: Store, run: Run, file: Path) -> int:

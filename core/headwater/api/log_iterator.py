@@ -38,7 +38,7 @@ class LogIterator(Iterator[T], Generic[T]):
 
 
 def begun(values: Iterator[T]) -> Iterator[T]:
-    """The same values, the first of which is read now: so what is wrong is raised by the call that asks for them."""
+    """Values whose first one is read now: so what is wrong is raised by the call that asks for them."""
     first = list(islice(values, 1))
     return chain(first, values)
 
