@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from headwater.api.catalog_policies import (
         EffectivePoliciesInfo,
         PolicyInfo,
+        PolicyName,
         PolicyValueInfo,
         SnapshotRuleInfo,
     )
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         DifferenceInfo,
         EntryInfo,
         ImportedTableInfo,
+        Key,
         KeyHistoryInfo,
         MergeConflictInfo,
         MergedKeyInfo,
@@ -114,6 +116,7 @@ if TYPE_CHECKING:
         TaskFiguresInfo,
     )
     from headwater.api.work_progress import (
+        Observe,
         TaskProgressInfo,
     )
     from headwater.errors import (
@@ -164,6 +167,7 @@ _HOMES = {
     "headwater.api.catalog_policies": (
         "EffectivePoliciesInfo",
         "PolicyInfo",
+        "PolicyName",
         "PolicyValueInfo",
         "SnapshotRuleInfo",
     ),
@@ -174,6 +178,7 @@ _HOMES = {
         "DifferenceInfo",
         "EntryInfo",
         "ImportedTableInfo",
+        "Key",
         "KeyHistoryInfo",
         "MergeConflictInfo",
         "MergeInfo",
@@ -227,7 +232,10 @@ _HOMES = {
     "headwater.api.repairs": ("RepairStepInfo",),
     "headwater.api.task_client": ("TaskClient",),
     "headwater.api.task_figures": ("TaskFiguresInfo",),
-    "headwater.api.work_progress": ("TaskProgressInfo",),
+    "headwater.api.work_progress": (
+        "Observe",
+        "TaskProgressInfo",
+    ),
     "headwater.errors": (
         "CollisionError",
         "CommitTimeoutError",
@@ -285,6 +293,7 @@ __all__ = [
     "ImportInfo",
     "ImportedTableInfo",
     "KeptObjectInfo",
+    "Key",
     "KeyHistoryInfo",
     "LogIterator",
     "MaintenanceStoppedError",
@@ -297,8 +306,10 @@ __all__ = [
     "MergeRefusedError",
     "MergedKeyInfo",
     "NotFoundError",
+    "Observe",
     "OperationInfo",
     "PolicyInfo",
+    "PolicyName",
     "PolicyValueInfo",
     "PrincipalInfo",
     "PrivilegeInfo",

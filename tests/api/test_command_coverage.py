@@ -124,7 +124,7 @@ COMMANDS: Mapping[str, Covered] = {
         "Connection.maintenance_stops", "RealmClient.maintenance_stops", "CatalogClient.maintenance_stops"
     ),
     "maintenance stop": by("Connection.stop_maintenance", "RealmClient.stop_maintenance", "CatalogClient.stop_maintenance"),
-    "policy effective": by("RefClient.effective_policies"),
+    "policy effective": by("BranchClient.effective_policies"),
     "policy list": by("CatalogClient.policies"),
     "policy set": by("CatalogClient.set_policy"),
     "policy show": by("CatalogClient.policy"),

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 import headwater
+from headwater.api.task_client import run_here
+from headwater.api.task_work import TASK_WORK
 from headwater.api.work_progress import WorkProgress
+from headwater.jobs import TASK_KINDS, list_runs
+from headwater.jobs.task_runs import record_run
+from headwater.store import id_of
+from headwater.tasks import TaskLease
 
 COLUMNS = pa.schema([("id", pa.int64())])
 KEYS = ("sales.a", "sales.b", "sales.c")
@@ -111,6 +119,11 @@ def test_runs_and_tasks_are_chosen(store: headwater.Connection, realm: headwater
     assert list(store.tasks(older_than=timedelta(hours=1))) == []
     assert [run.attempt for run in store.task(task.id).runs()] == [1]
     assert [(each.kind, each.waiting) for each in store.task_figures()] == [("gc", 0)]
+    hour_ago, [done] = datetime.now(UTC) - timedelta(hours=1), list_runs(store._session.store)
+    record_run(store._session.store, replace(done, error="no room"))
+    assert [run.error for run in store.runs(failed=True, since=hour_ago)] == ["no room"]
+    assert [run.error for run in store.runs(since=hour_ago, limit=2)] in (["no room", ""], ["", "no room"])
+    assert [task.id for task in store.tasks(older_than=timedelta(0))] == [task.id]
     with pytest.raises(headwater.RefusedError, match="no purge of a table"):
         store.task(task.id).retry(reachable_only=True)
 
@@ -158,13 +171,54 @@ def test_work_that_needs_no_task_is_told_too(store: headwater.Connection, lake: 
     assert {each.kind for each in seen} == {"gc"}
 
 
-def test_error_of_an_observer_ends_the_work(store: headwater.Connection, realm: headwater.RealmClient) -> None:
+@pytest.mark.filterwarnings("ignore:task .* waits")
+def test_error_of_an_observer_hands_the_task_back(store: headwater.Connection, realm: headwater.RealmClient) -> None:
+    calls = []
+
     def refuse(progress: headwater.TaskProgressInfo) -> None:
+        calls.append(progress)
         raise LookupError(progress.unit)
 
     with pytest.raises(LookupError):
         realm.collect(progress=refuse)
-    assert [task.state for task in store.tasks()] == ["FAILED"]
+    [task] = store.tasks()
+    assert (task.state, task.failures, len(calls)) == ("WAITING", 0, 1)
+    assert task.attempts[0].outcome == "HANDED_BACK" and "raised LookupError" in task.attempts[0].error
+    assert store.task(task.id).run().state == "SUCCEEDED"
+
+
+def test_work_that_is_done_is_not_lost_to_its_observer(store: headwater.Connection, lake: headwater.CatalogClient) -> None:
+    def refuse_the_end(progress: headwater.TaskProgressInfo) -> None:
+        if progress.done == progress.total:
+            raise LookupError(progress.unit)
+
+    session = lake._session
+    task = store.task(lake.report_files(detach=True)["task"])
+
+    def body(opened: headwater.Store, claim: TaskLease) -> dict[str, Any]:
+        claim.report_progress(1, 2, "steps")
+        return {"steps": 2}
+
+    with pytest.warns(UserWarning, match="raised LookupError: steps; the work was done by then"):
+        assert run_here(session, id_of(task.id), body, progress=refuse_the_end) == {"steps": 2}
+    other = store.task(lake.report_files(detach=True)["task"])
+
+    def late(opened: headwater.Store, claim: TaskLease) -> dict[str, Any]:
+        claim.report_progress(2, 2, "steps")
+        return {"steps": 2}
+
+    with pytest.warns(UserWarning, match="raised LookupError: steps; the work was done by then"):
+        assert run_here(session, id_of(other.id), late, progress=refuse_the_end) == {"steps": 2}
+    assert {task.info().state, other.info().state} == {"SUCCEEDED"}
+
+
+def test_phases_of_a_check_are_completed(store: headwater.Connection, lake: headwater.CatalogClient) -> None:
+    seen: list[headwater.TaskProgressInfo] = []
+    store.check(progress=seen.append)
+    last = {each.unit: each for each in seen}
+
+    assert last.keys() >= {"realms checked", "references of realm 'acme' checked", "references of realm '::system::' checked"}
+    assert all(each.done == each.total for unit, each in last.items() if unit.endswith("checked"))
 
 
 def test_every_kind_of_task_is_run_here(store: headwater.Connection, lake: headwater.CatalogClient) -> None:
@@ -174,6 +228,7 @@ def test_every_kind_of_task_is_run_here(store: headwater.Connection, lake: headw
         store.realm("acme").collect(detach=True),
     ]
     assert {task.state for task in store.tasks()} == {"WAITING"}
+    assert TASK_WORK.keys() == set(TASK_KINDS)
 
     for each in started:
         assert store.task(each["task"]).run().state == "SUCCEEDED"

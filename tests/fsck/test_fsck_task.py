@@ -27,6 +27,7 @@ def test_sound_realm_has_no_findings(store: Store, lake: Catalog) -> None:
     claim.finish_task(outcome)
     [run] = list_runs(store, kind=FSCK)
 
+    assert claim.progress is not None and claim.progress.done == claim.progress.total
     assert (outcome["findings"], outcome["first"], outcome["isCut"]) == (0, [], False)
     assert (run.realm, run.counts) == ("acme", outcome)
 

@@ -5,7 +5,7 @@ Times are ``datetime`` in UTC, durations ``timedelta``, ids of commits and tasks
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,6 +28,11 @@ def read_time(time: datetime) -> Micros:
         raise RefusedError(f"{time.isoformat()} has no time zone: write datetime(..., tzinfo=UTC)")
     since = time - datetime(1970, 1, 1, tzinfo=UTC)
     return Micros((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)
+
+
+def several(value: str | Iterable[str]) -> tuple[str, ...]:
+    """One text or several: a text by itself is one, and not its letters."""
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def seconds_of(duration: timedelta | None) -> float | None:

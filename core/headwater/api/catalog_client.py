@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from headwater.api.access_client import AccessInfo, RoleClient, create_role, list_role_infos, tell_access
-from headwater.api.api_values import RoleInfo
+from headwater.api.api_values import RoleInfo, several
 from headwater.api.catalog_lake import CatalogLake
 from headwater.api.catalog_policies import CatalogPolicies
 from headwater.api.catalog_values import CatalogInfo, RefInfo
@@ -115,7 +115,7 @@ class CatalogClient(CatalogPolicies, CatalogLake, ClientConfigs):
         return create_role(self._session, self._scope, name, holders)
 
     def explain_access(
-        self, principal: str, privilege: str, *, on: str | None = None, ref: str | None = None, roles: Sequence[str] = ()
+        self, principal: str, privilege: str, *, on: str | None = None, ref: str | None = None, roles: str | Sequence[str] = ()
     ) -> AccessInfo:
         """Whether a principal may do something in the catalog through a server, by which grant, or what comes near it.
 
@@ -123,7 +123,7 @@ class CatalogClient(CatalogPolicies, CatalogLake, ClientConfigs):
         ref           through which branch, tag or commit; None: the default branch
         roles         as if it had these principal roles, too
         """
-        return tell_access(self._session, self._scope, principal, privilege, on=on, ref=ref, roles=roles)
+        return tell_access(self._session, self._scope, principal, privilege, on=on, ref=ref, roles=several(roles))
 
     @property
     def _scope(self) -> RoleScope:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
-from typing import Any, cast
+from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 
@@ -35,7 +35,11 @@ class SurveyInProcess:
 
 
 def import_spec(locations: Iterable[str], *, inventory: str | None, **fields: Any) -> ImportSpec:
-    """What is asked for by hand; raises RefusedError for what contradicts itself."""
+    """What is asked for by hand; raises RefusedError for a word that is none of those that there are, and for what contradicts itself."""
+    for name in ("mode", "verify", "gone"):
+        words = get_args(get_type_hints(ImportSpec)[name])
+        if fields[name] not in words:
+            raise RefusedError(f"{name}={fields[name]!r}: it is one of {', '.join(words)}")
     if fields["gone"] == "drop" and fields["mode"] != "sync":
         raise RefusedError("tables that are gone are dropped by a sync: an import once only brings tables in")
     return ImportSpec(

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from headwater.api.api_values import StopInfo, read_time
+from headwater.api.api_values import StopInfo, read_time, several
 from headwater.api.catalog_imports import SurveyInProcess, import_spec, load_spark_survey, submit_import
 from headwater.api.catalog_values import ImportedTableInfo, Key, UnreferencedFileInfo, content_key
 from headwater.api.import_reports import check_report_file, dry_import_into, find_import_run, report_rows, write_report
+from headwater.api.log_iterator import begun
 from headwater.api.plain_counts import plain_counts
 from headwater.api.store_session import StoreSession
 from headwater.api.task_client import run_or_leave
@@ -29,6 +30,7 @@ from headwater.jobs import (
 )
 from headwater.lake_files import FileReason, choose_marks, read_last_report
 from headwater.policies import find_stops_around, read_scope, resume_maintenance, stop_maintenance
+from headwater.settings import check_count
 from headwater.store import id_of
 
 
@@ -42,14 +44,14 @@ class CatalogLake:
     def import_tables(
         self,
         *locations: str,
-        include: Sequence[str] = (),
-        exclude: Sequence[str] = (),
+        include: str | Sequence[str] = (),
+        exclude: str | Sequence[str] = (),
         mode: Literal["once", "sync"] = "once",
         path: str | None = None,
         namespace: Key | None = None,
         inventory: str | None = None,
         verify: Literal["metadata", "manifests", "files"] = "metadata",
-        tolerate: Sequence[str] = (),
+        tolerate: str | Sequence[str] = (),
         gone: Literal["report", "drop"] = "report",
         report: str | Path | None = None,
         dry_run: bool = False,
@@ -76,14 +78,14 @@ class CatalogLake:
             raise RefusedError("say where the tables lie: name one location at least")
         spec = import_spec(
             locations,
-            include=tuple(include),
-            exclude=tuple(exclude),
+            include=several(include),
+            exclude=several(exclude),
             mode=mode,
             namespace=() if namespace is None else content_key(namespace).elements,
             path=path,
             inventory=inventory,
             verify=verify,
-            tolerate=tuple(tolerate),
+            tolerate=several(tolerate),
             gone=gone,
         )
         file = None if report is None else Path(report)
@@ -111,7 +113,7 @@ class CatalogLake:
         raises        NotFoundError where there is none, or its report was deleted
         """
         run = find_import_run(self._session.store, self.realm, self.name, None if task is None else id_of(task))
-        return map(ImportedTableInfo.of, report_rows(self._session.store, run))
+        return map(ImportedTableInfo.of, begun(report_rows(self._session.store, run)))
 
     def write_import_report(self, file: str | Path, *, task: str | None = None) -> int:
         """Write what became of each table in an import to a file, and return how many tables it has.
@@ -128,7 +130,7 @@ class CatalogLake:
         self,
         *,
         branches: str = "*",
-        tables: Sequence[Key] = (),
+        tables: str | Sequence[Key] = (),
         older_than: datetime | None = None,
         retain_last: int | None = None,
         dry_run: bool = False,
@@ -138,19 +140,20 @@ class CatalogLake:
         """Commit metadata without the snapshots of tables that policies let go. No file is deleted; guests are left alone.
 
         branches      a pattern of branch names
-        tables        only these; none: all
+        tables        only these, a text being one key; none: all
         older_than, retain_last  instead of what policies and properties of tables say
         detach        leave it to a worker: the result has the task's id alone, as ``task``
         returns       counts as `headwater snapshots expire -o json` prints them
         """
         self._check_done_here(dry_run, detach)
+        check_count(retain_last, "retain_last")
         store = self._session.store
         request = read_expiry_request(
             store,
             self.realm,
             self.name,
             branches=branches,
-            keys=tuple(content_key(key).elements for key in tables),
+            keys=tuple(content_key(key).elements for key in ((tables,) if isinstance(tables, str) else tables)),
             older_than=None if older_than is None else read_time(older_than),
             keep=retain_last,
             author=self._session.author,
@@ -181,18 +184,21 @@ class CatalogLake:
         """What the last report found; raises NotFoundError where there was none yet."""
         return read_last_report(self._session.store, self.realm, self.name).task_outcome()
 
-    def unreferenced_files(self, *, codes: Sequence[str] = (), place: str | None = None) -> Iterator[UnreferencedFileInfo]:
+    def unreferenced_files(
+        self, *, codes: str | Sequence[str] = (), place: str | None = None
+    ) -> Iterator[UnreferencedFileInfo]:
         """The files that nobody refers to, by the last report, in the order of places and paths.
 
         codes         only files with one of them, see ``Connection.file_codes``; none: all
         place         only files in this place: the URL of a table's folder, or of a place of the catalog
         """
         known = [reason.value for reason in FileReason]
-        for code in codes:
+        wanted = several(codes)
+        for code in wanted:
             if code not in known:
                 raise RefusedError(f"{code!r} is no code of a file: it is one of {', '.join(known)}")
         marks = read_last_report(self._session.store, self.realm, self.name).marks()
-        return map(UnreferencedFileInfo.of, choose_marks(marks, codes=codes, place=place))
+        return map(UnreferencedFileInfo.of, choose_marks(marks, codes=wanted, place=place))
 
     def stop_maintenance(self, *, why: str = "") -> StopInfo:
         """Stop expiry of snapshots and reports of files in this catalog."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -33,18 +33,18 @@ from headwater.api.task_client import TaskClient, run_or_leave
 from headwater.api.task_figures import TaskFiguresInfo, figures_by_kind
 from headwater.api.work_progress import Observe, WorkProgress
 from headwater.backup import read_archive_manifest
-from headwater.clock import as_datetime
+from headwater.clock import Micros, as_datetime
 from headwater.durability import replacing
 from headwater.errors import RefusedError
 from headwater.fsck import FsckFinding, check_store, plan_repairs, repair_realm
 from headwater.html_report import report_page
-from headwater.jobs import Run, list_runs, run_load
+from headwater.jobs import TASK_KINDS, Run, list_runs, run_load
 from headwater.jobs.local_tasks import person
 from headwater.lake_files import CODE_SENTENCES, explain_lake_file
 from headwater.policies import StopScope, list_stops, resume_maintenance, stop_maintenance
 from headwater.realms import RealmRegistry, hold_until
 from headwater.settings import Settings, check_count
-from headwater.store import checked_realm_id, open_store
+from headwater.store import SYSTEM_REALM, checked_realm_id, open_store
 from headwater.store.overlay import open_dry_copy
 from headwater.store.urls import parse_url
 from headwater.tasks import TaskQuery, TaskQueue, TaskState
@@ -95,8 +95,11 @@ class Connection:
         return [RealmInfo.of(each, hold_until(each, store.settings, now)) for each in listed]
 
     def realm(self, realm_id: str) -> RealmClient:
-        """A realm by its id. Whether it is there is found out when it is used."""
-        return RealmClient(self._session, checked_realm_id(realm_id))
+        """A realm by its id. Whether it is there is found out when it is used.
+
+        realm_id      ``::system::``, the store's own realm, can be collected, its objects explained and its tasks listed
+        """
+        return RealmClient(self._session, realm_id if realm_id == SYSTEM_REALM else checked_realm_id(realm_id))
 
     def create_realm(
         self,
@@ -150,7 +153,10 @@ class Connection:
         state         WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED
         subject       what they are about within their realm, such as a catalog
         since, older_than  submitted then or later; submitted longer ago than that
+        raises        RefusedError for a kind or state that there is not; NotFoundError for a realm that is not there, and of which nothing
+                      is on record
         """
+        _check_kind(kind)
         if state is not None and state not in list(TaskState):
             raise RefusedError(f"{state!r} is no state of a task: it is one of {', '.join(TaskState)}")
         store = self._session.store
@@ -160,9 +166,12 @@ class Connection:
             state=None if state is None else TaskState(state),
             subject=subject,
             since=None if since is None else read_time(since),
-            before=None if older_than is None else read_time(as_datetime(store.clock.now()) - older_than),
+            before=None if older_than is None else _before(store.clock.now(), older_than),
         )
-        return map(TaskInfo.of, self._session.told(TaskQueue(store).list_tasks(limit=limit, **query)))
+        tasks = TaskQueue(store)
+        if realm is not None and not tasks.list_tasks(limit=1, realm=realm):
+            self._check_realm(realm)
+        return map(TaskInfo.of, self._session.told(tasks.list_tasks(limit=limit, **query)))
 
     def task_figures(self) -> list[TaskFiguresInfo]:
         """For each kind, how many tasks wait, run, are late and were given up, and how long they take."""
@@ -185,6 +194,7 @@ class Connection:
 
         since         only runs that began then or later
         failed        only runs that failed
+        raises        as ``tasks`` does
         """
         return list(map(RunInfo.of, self._runs(kind, realm, since, failed=failed, limit=limit)))
 
@@ -211,11 +221,14 @@ class Connection:
     def apply(self, *paths: str | Path, credentials: str | Path = "credentials", dry_run: bool = False) -> list[ManifestInfo]:
         """Apply manifests, as far as possible now; long work is left to workers, as tasks. A wrong file changes nothing.
 
+        What could not be done raises nothing: look at ``error`` and ``refused`` of each result.
+
         paths         files of manifests, or folders of such files
         credentials   the folder where credentials of new realms and principals are written
         dry_run       tell what would be done now, and write nothing
-        raises        ManifestError for manifests that are wrong
+        raises        ManifestError for manifests that are wrong; RefusedError where no path is named
         """
+        _check_named(paths)
         store = self._session.store
         return apply_manifests(store, read_manifests(store, paths), Path(credentials), is_dry_run=dry_run)
 
@@ -223,7 +236,9 @@ class Connection:
         """Compare manifests with what is stored, and write nothing: what `headwater diff` shows.
 
         paths         files of manifests, or folders of such files
+        raises        as ``apply`` does
         """
+        _check_named(paths)
         store = self._session.store
         manifests = read_manifests(store, paths)
         with open_dry_copy(store) as dry:
@@ -235,8 +250,12 @@ class Connection:
         """Delete the realms and catalogs that manifests describe, as their deletionPolicy says: see what a dry run tells first.
 
         Retain leaves everything as it is, without a manager. Purge deletes what is in it, and needs the annotation
-        headwater.dev/confirm-purge with the name of the realm or catalog.
+        headwater.dev/confirm-purge with the name of the realm or catalog. What could not be done raises nothing: look at ``error`` and
+        ``refused`` of each result.
+
+        raises        as ``apply`` does
         """
+        _check_named(paths)
         store = self._session.store
         return delete_described(store, read_manifests(store, paths), Path(credentials), is_dry_run=dry_run)
 
@@ -353,9 +372,17 @@ class Connection:
         self, kind: str | None, realm: str | None, since: datetime | None, *, failed: bool, limit: int | None
     ) -> list[Run]:
         check_count(limit, "runs of a list")
+        _check_kind(kind)
         listed = self._session.told(list_runs(self._session.store, kind=kind, realm=realm))
+        if realm is not None and not listed:
+            self._check_realm(realm)
         earliest = 0 if since is None else read_time(since)
         return [run for run in listed if run.started >= earliest and (run.error or not failed)][:limit]
+
+    def _check_realm(self, realm: str) -> None:
+        """Refuse a realm that is not there: a mistyped id would look like one where nothing happened."""
+        if realm != SYSTEM_REALM:
+            self._session.realms.read_realm(realm)
 
     def _checked(self, realm: str | None, progress: Observe | None) -> list[FsckFinding]:
         told = WorkProgress(progress, kind="fsck", realm=realm or "")
@@ -369,6 +396,23 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"Connection({self.url})"
+
+
+def _check_kind(kind: str | None) -> None:
+    if kind is not None and kind not in TASK_KINDS:
+        raise RefusedError(f"{kind!r} is no kind of a task: it is one of {', '.join(TASK_KINDS)}")
+
+
+def _before(now: Micros, older_than: timedelta) -> Micros:
+    try:
+        return read_time(as_datetime(now) - older_than)
+    except OverflowError:
+        raise RefusedError(f"older_than={older_than} goes back to before the year 1") from None
+
+
+def _check_named(paths: Sequence[str | Path]) -> None:
+    if not paths:
+        raise RefusedError("say which manifests are meant: name one file or folder at least")
 
 
 def _warn(sentence: str) -> None:

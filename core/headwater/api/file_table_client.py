@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from headwater.api.api_values import told_time
+from headwater.api.api_values import several, told_time
 from headwater.api.file_table_export import export_file_table
 from headwater.api.file_table_report import FileTableReport, report_file_table
 from headwater.api.file_table_rows import load_file_work, read_parquet_rows
@@ -33,6 +33,7 @@ from headwater.files.open_references import open_file_references
 from headwater.files.row_query import query_rows
 from headwater.jobs import COLLECT_FILES, plan_file_collection, run_file_collection, submit_file_collection
 from headwater.purge.file_table_purge import FileTablePurge
+from headwater.settings import check_count
 from headwater.tasks import TaskQueue
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class FileTableClient:
         with self._opened() as table:
             return len(ingest_rows(table, rows, request=request))
 
-    def query(self, *, key: Any = None, low: Any = None, high: Any = None, columns: Iterable[str] = ()) -> pa.Table:
+    def query(self, *, key: Any = None, low: Any = None, high: Any = None, columns: str | Iterable[str] = ()) -> pa.Table:
         """The rows of a key, or from a key on and below another, sorted, as of one moment; without them, all.
 
         columns       only these; none: all
@@ -164,7 +165,7 @@ class FileTableClient:
                 chosen = RowKeyRange(encode(key), encode(key) + b"\0")
             else:
                 chosen = RowKeyRange(None if low is None else encode(low), None if high is None else encode(high))
-            return query_rows(table, chosen, columns=tuple(columns))
+            return query_rows(table, chosen, columns=several(columns))
 
     def info(self) -> FileTableInfo:
         """Read everything about it, as of one moment; raises NotFoundError."""
@@ -210,14 +211,17 @@ class FileTableClient:
         """Merge files of each leaf into one. Files that were merged are deleted by a later collection.
 
         strategy      which files of a leaf: those of similar size, the smallest in full batches, or all
-        batch         files of one job, at most; None: as the settings say
+        batch         files of one job, at most, and two at least; None: as the settings say
         on_spark      with the master of the settings; needs ``pip install 'headwater[spark]'``
         returns       how many jobs were applied, refused and failed, and how many rows they wrote
         """
         settings = self._session.store.settings
         if strategy not in list(CompactionStrategy):
             raise RefusedError(f"{strategy!r} is no strategy of compaction: it is one of {', '.join(CompactionStrategy)}")
-        rules = CompactionRules(strategy=CompactionStrategy(strategy), batch=batch or settings.files_compaction_batch)
+        check_count(batch, "batch", least=2)
+        rules = CompactionRules(
+            strategy=CompactionStrategy(strategy), batch=settings.files_compaction_batch if batch is None else batch
+        )
         told = self._told(progress, "compact-files")
         with self._opened() as table:
             table.check_writable()

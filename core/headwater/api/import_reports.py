@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +21,16 @@ from headwater.throttle import ProgressCallback, no_progress
 
 
 def check_report_file(file: Path) -> None:
-    """Refuse a file that would be neither Parquet nor HTML."""
+    """Refuse a file that would be neither Parquet nor HTML, or cannot be written: before the work that it is to tell of."""
     if file.suffix not in (".parquet", ".html"):
         raise RefusedError(f"{file} ends neither in .parquet nor in .html")
+    folder = file.absolute().parent
+    if not folder.is_dir():
+        raise RefusedError(f"{file} cannot be written: there is no folder {folder}")
+    if not os.access(folder, os.W_OK) or file.is_dir():
+        raise RefusedError(
+            f"{file} cannot be written: {'it is a folder' if file.is_dir() else f'no right to write to {folder}'}"
+        )
 
 
 def find_import_run(store: Store, realm: str, catalog: str, task: ObjectId | None = None) -> Run:

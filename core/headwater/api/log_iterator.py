@@ -1,8 +1,9 @@
-"""Histories as programs read them: an iterator that says in the end why there is no more."""
+"""What programs read one by one: histories whose iterator says in the end why there is no more, and listings of many pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from typing import Generic, TypeVar
 
 from headwater.api.api_values import told_id
@@ -23,7 +24,7 @@ class LogIterator(Iterator[T], Generic[T]):
 
     @property
     def end(self) -> str | None:
-        """Why there are no more. None: the iteration is not over, or was ended by its limit.
+        """Why there are no more. None: the iteration is not over yet.
 
         ``beginning``: history begins there. ``cut``: what is older was collected. ``until``: what is older was not asked for.
         ``bound``: as many commits were looked at as ``within`` allows. ``limit``: there may be more.
@@ -34,6 +35,28 @@ class LogIterator(Iterator[T], Generic[T]):
     def last(self) -> str | None:
         """The oldest commit that was looked at: a search that ended as ``bound`` goes on at ``HASH~1``. None: none yet."""
         return told_id(self._source.last)
+
+
+def begun(values: Iterator[T]) -> Iterator[T]:
+    """Values whose first one is read now: so what is wrong is raised by the call that asks for them."""
+    first = list(islice(values, 1))
+    return chain(first, values)
+
+
+def iter_pages(read_page: Callable[[str | None], tuple[Iterable[T], str | None]]) -> Iterator[T]:
+    """The values of all pages, the first of which is read now.
+
+    read_page     takes the token of a page, None for the first one; returns its values and the token of the next one, None after the last
+    """
+    values, token = read_page(None)
+
+    def others() -> Iterator[T]:
+        after = token
+        while after is not None:
+            page, after = read_page(after)
+            yield from page
+
+    return chain(values, others())
 
 
 def told_log(log: CatalogLog, tell: Callable[[LogEntry], T]) -> LogIterator[T]:

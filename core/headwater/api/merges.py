@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from headwater.api.catalog_values import MergeInfo, content_key
+from headwater.api.api_values import several
+from headwater.api.catalog_values import Key, MergeInfo, content_key
 from headwater.api.conflict_sides import sides_of
 from headwater.catalogs import (
     Catalog,
@@ -30,21 +31,21 @@ class MergeRefusedError(ConflictError):
         self.merge = merge
 
 
-def merge_options(mode: str, keys: Mapping[str, str] | None, *, dry_run: bool, base: str | None = None) -> MergeOptions:
+def merge_options(mode: str, keys: Mapping[Key, str] | None, *, dry_run: bool, base: str | None = None) -> MergeOptions:
     """What is to be done with keys that changed on both sides; raises RefusedError for a word that is no mode."""
     modes = {content_key(key): KeyMerge(mode=_mode(each)) for key, each in (keys or {}).items()}
     return MergeOptions(mode=_mode(mode), keys=modes, base=None if base is None else id_of(base), dry_run=dry_run)
 
 
 def commit_meta(
-    message: str, author: str | Sequence[str], signed: Sequence[str], properties: Mapping[str, str | Sequence[str]] | None
+    message: str, author: str | Sequence[str], signed: str | Sequence[str], properties: Mapping[str, str | Sequence[str]] | None
 ) -> CommitMeta:
     """What a commit says of itself: one author or value, or several."""
     return CommitMeta(
         message=message,
-        authors=_several(author),
-        signed_off_by=tuple(signed),
-        properties={name: _several(value) for name, value in (properties or {}).items()},
+        authors=several(author),
+        signed_off_by=several(signed),
+        properties={name: several(value) for name, value in (properties or {}).items()},
     )
 
 
@@ -64,10 +65,6 @@ def parse_content_type(name: str) -> ContentType:
         return ContentType[name]
     except KeyError:
         raise RefusedError(f"{name!r} is no type of content: it is one of {', '.join(ContentType.__members__)}") from None
-
-
-def _several(value: str | Sequence[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _mode(text: str) -> MergeMode:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.api.access_client import AccessInfo, RoleClient, create_role, list_role_infos, tell_access
-from headwater.api.api_values import PrincipalInfo, RealmInfo, RoleInfo, StopInfo, TaskInfo, read_time, seconds_of
+from headwater.api.api_values import PrincipalInfo, RealmInfo, RoleInfo, StopInfo, TaskInfo, read_time, seconds_of, several
 from headwater.api.catalog_client import CatalogClient
 from headwater.api.catalog_values import CatalogInfo
 from headwater.api.credentials_files import create_into_file, ready_realm, reset_into_file, rotate_into_file
@@ -23,6 +23,7 @@ from headwater.api.store_session import StoreSession
 from headwater.api.task_client import run_or_leave
 from headwater.api.work_progress import Observe, WorkProgress
 from headwater.catalogs import CatalogFields, CatalogFiles
+from headwater.clock import as_datetime
 from headwater.errors import RefusedError
 from headwater.files import list_file_tables
 from headwater.fsck.explanation import explain
@@ -155,7 +156,7 @@ class RealmClient:
         """
         self._check_confirmed(confirm, "restored")
         realm, request = self._session.realms.read_realm(self.id), self._restoration(to, reference, prune=prune)
-        if not plan_restoration(self._session.open_rows(self.id), request).is_needed:
+        if not detach and not plan_restoration(self._session.open_rows(self.id), request).is_needed:
             return {"steps": [], "conflicts": 0, "notes": ["nothing is to be restored"], "stayedAway": []}
         task = submit_restoration(self._session.store, realm, request)
         return run_or_leave(self._session, task, run_restore, detach=detach, progress=progress)
@@ -208,8 +209,8 @@ class RealmClient:
         name: str,
         *,
         base_location: str,
-        allowed_locations: Sequence[str] = (),
-        file_places: Sequence[str] = (),
+        allowed_locations: str | Sequence[str] = (),
+        file_places: str | Sequence[str] = (),
         default_branch: str = "main",
         hold: timedelta | None = None,
         properties: Mapping[str, str] | None = None,
@@ -223,14 +224,14 @@ class RealmClient:
         """
         fields = CatalogFields(
             base_location=base_location,
-            allowed_locations=tuple(allowed_locations),
+            allowed_locations=several(allowed_locations),
             default_branch=default_branch,
             properties=dict(properties or {}),
         )
         if hold is not None:
             fields["hold_seconds"] = hold.total_seconds()
         if file_places:
-            fields["files"] = CatalogFiles(places=tuple(file_places))
+            fields["files"] = CatalogFiles(places=several(file_places))
         self._session.catalogs(self.id).create_catalog(name, **fields)
         return self.catalog(name)
 
@@ -245,8 +246,8 @@ class RealmClient:
         location: str,
         columns: Mapping[str, str],
         key: str,
-        sort: Sequence[str] = (),
-        split_points: Sequence[str] = (),
+        sort: str | Sequence[str] = (),
+        split_points: str | Sequence[str] = (),
     ) -> FileTableClient:
         """Create a file table. After an interruption, the same call completes it.
 
@@ -257,8 +258,9 @@ class RealmClient:
         split_points  keys as text, binary ones in hex: begin with a partition for each range between them
         """
         rows, pairs = self._session.open_rows(self.id), tuple(columns.items())
+        sorts, points = several(sort), several(split_points)
         make_file_table(
-            self._session.store, rows, name, location=location, columns=pairs, key=key, sort=sort, split_points=split_points
+            self._session.store, rows, name, location=location, columns=pairs, key=key, sort=sorts, split_points=points
         )
         return self.file_table(name)
 
@@ -278,7 +280,7 @@ class RealmClient:
         """One principal; raises NotFoundError."""
         return self._principal(read_principal(self._session.realms, self.id, name))
 
-    def create_principal(self, name: str, *, credentials: str | Path, roles: Sequence[str] = ()) -> PrincipalInfo:
+    def create_principal(self, name: str, *, credentials: str | Path, roles: str | Sequence[str] = ()) -> PrincipalInfo:
         """Create a principal, with its credentials in a new file that only its owner can read. They are told nowhere else.
 
         After an interruption, the same call goes on.
@@ -286,10 +288,11 @@ class RealmClient:
         checked_principal_name(name)
         realms = self._session.realms
         realm = ready_realm(realms, self.id)
-        for role in roles:
+        given = several(roles)
+        for role in given:
             read_principal_role(realms, self.id, role)
         made = create_into_file(realms, realm, name, Path(credentials), warn=self._session.warn)
-        for role in roles:
+        for role in given:
             assign_principal_role(realms, self.id, role, name)
         return self._principal(made)
 
@@ -333,13 +336,15 @@ class RealmClient:
         """Create a principal role, and assign it to principals; one that is there stays."""
         return create_role(self._session, RoleScope(self.id), name, holders)
 
-    def explain_access(self, principal: str, privilege: str, *, on: str | None = None, roles: Sequence[str] = ()) -> AccessInfo:
+    def explain_access(
+        self, principal: str, privilege: str, *, on: str | None = None, roles: str | Sequence[str] = ()
+    ) -> AccessInfo:
         """Whether a principal may do something to the realm through a server, by which grant, or what comes near it.
 
         on            as for ``RoleClient.grant``; None: the realm
         roles         as if it had these principal roles, too
         """
-        return tell_access(self._session, RoleScope(self.id), principal, privilege, on=on, roles=roles)
+        return tell_access(self._session, RoleScope(self.id), principal, privilege, on=on, roles=several(roles))
 
     def tasks(self) -> list[TaskInfo]:
         """The tasks of the realm: the active ones as they are due, then those that ended."""
@@ -362,7 +367,9 @@ class RealmClient:
 
     def _restoration(self, to: str | datetime, reference: str, *, prune: bool) -> RestoreRequest:
         rows = self._session.open_rows(self.id)
-        aim = read_restore_target(rows, reference, to if isinstance(to, str) else to.isoformat())
+        # To the microsecond: a text without them means the end of its second.
+        moment = to if isinstance(to, str) else as_datetime(read_time(to)).isoformat(timespec="microseconds")
+        aim = read_restore_target(rows, reference, moment)
         return RestoreRequest(reference=reference, aim=aim, prune=prune, author=self._session.author)
 
     def _check_confirmed(self, confirm: str, done: str) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.api.api_values import read_time, told_id
+from headwater.api.api_values import read_time, several, told_id
 from headwater.api.catalog_policies import EffectivePoliciesInfo
 from headwater.api.catalog_values import (
     CommitInfo,
@@ -25,7 +25,7 @@ from headwater.api.catalog_values import (
 )
 from headwater.api.conflict_sides import sides_of
 from headwater.api.kept_objects import KeptObjectInfo
-from headwater.api.log_iterator import LogIterator, told_history, told_log
+from headwater.api.log_iterator import LogIterator, iter_pages, told_history, told_log
 from headwater.api.merges import commit_meta, merge_options, parse_content_type, told_merge
 from headwater.api.store_session import StoreSession
 from headwater.catalogs import Catalog, DiffExpression, EntryExpression, LogExpression, LogFilter, RefKind
@@ -84,8 +84,9 @@ class RefClient:
         """
         prefix, first, last = (None if key is None else content_key(key) for key in (under, start, end))
         expression = None if where is None else EntryExpression.parse(where)
-        catalog, token = self._opened(), None
-        while True:
+        catalog = self._opened()
+
+        def read_page(token: str | None) -> tuple[Iterable[EntryInfo], str | None]:
             page = catalog.entries(
                 self.name,
                 prefix=prefix,
@@ -96,10 +97,9 @@ class RefClient:
                 limit=_PAGE,
                 page_token=token,
             )
-            yield from map(EntryInfo.of, page.entries)
-            token = page.next_token
-            if token is None:
-                return
+            return map(EntryInfo.of, page.entries), page.next_token
+
+        return iter_pages(read_page)
 
     def count(self) -> int:
         """How many keys it has, of all types; reads no entries."""
@@ -114,16 +114,20 @@ class RefClient:
         return ContentInfo.of(wanted, found)
 
     def metadata(self, key: Key) -> Mapping[str, Any] | None:
-        """The metadata document of an Iceberg table or view, with equal values; None: it is stored only where it lies."""
+        """The metadata document of an Iceberg table or view, with equal values; None: it is stored only where it lies.
+
+        raises        NotFoundError; RefusedError for what is neither
+        """
+        self._check_type(key, "table or view", "ICEBERG_TABLE", "ICEBERG_VIEW")
         text = self._opened().metadata(self.name, content_key(key))
         return None if text is None else msgspec.json.decode(text)
 
     def snapshots(self, key: Key) -> list[Mapping[str, Any]]:
         """The snapshots of a table, oldest first, as its metadata has them; each with the table's branches and tags on it, as ``refs``.
 
-        raises        NotFoundError; RefusedError where the metadata is not stored in the catalog
+        raises        NotFoundError; RefusedError for what is no Iceberg table, and where the metadata is not stored in the catalog
         """
-        self.content(key)
+        self._check_type(key, "table", "ICEBERG_TABLE")
         document = self.metadata(key)
         if document is None:
             raise RefusedError(
@@ -132,8 +136,11 @@ class RefClient:
         return list(snapshots_with_refs(document))
 
     def find(self, *content_ids: str) -> list[EntryInfo]:
-        """Where contents stand now, by their ids, which survive renames; what is not there is left out."""
-        found = self._opened().find_by_id(self.name, [UUID(content_id) for content_id in content_ids])
+        """Where contents stand now, by their ids, which survive renames; what is not there is left out.
+
+        raises        RefusedError for a text that is no id of a content
+        """
+        found = self._opened().find_by_id(self.name, list(map(_content_id, content_ids)))
         return list(map(EntryInfo.of, found.values()))
 
     def log(
@@ -204,8 +211,9 @@ class RefClient:
         """
         prefix, first, last = (None if key is None else content_key(key) for key in (under, start, end))
         expression = None if where is None else DiffExpression.parse(where)
-        catalog, token = self._opened(), None
-        while True:
+        catalog = self._opened()
+
+        def read_page(token: str | None) -> tuple[Iterable[DifferenceInfo], str | None]:
             page = catalog.diff(
                 self.name,
                 after,
@@ -219,11 +227,9 @@ class RefClient:
             pair = [named if at is None else id_text(at) for named, at in ((self.name, page.before), (after, page.after))]
             keys = [change.key for change in page.changes] if with_sides else []
             sides = sides_of(catalog.compare_keys(pair[0], pair[1], keys)) if keys else {}
-            for change in page.changes:
-                yield DifferenceInfo.of(change, sides.get(change.key))
-            token = page.next_token
-            if token is None:
-                return
+            return [DifferenceInfo.of(change, sides.get(change.key)) for change in page.changes], page.next_token
+
+        return iter_pages(read_page)
 
     def guests(self, *, under: Key | None = None, with_homes: bool = False) -> list[TableHomeInfo]:
         """The tables and views that the catalog neither created nor adopted: it lets go no snapshot and no file of theirs.
@@ -232,14 +238,6 @@ class RefClient:
         """
         homes = list_table_homes(self._lake(), under=None if under is None else content_key(under))
         return [TableHomeInfo.of(each) for each in homes if with_homes or not each.is_home]
-
-    def effective_policies(self, key: Key | None = None) -> EffectivePoliciesInfo:
-        """What holds for a table, also for its own branches and tags, and where each value comes from.
-
-        key           None: what holds for a table that says nothing itself
-        """
-        rows, wanted = self._session.open_rows(self.realm), None if key is None else content_key(key)
-        return EffectivePoliciesInfo.of(read_table_policies(rows, self._opened(), wanted, branch=self.name))
 
     def pyiceberg(self, **properties: str) -> HeadwaterCatalog:
         """The catalog for pyiceberg, on this connection. Needs ``pip install 'headwater[pyiceberg]'``.
@@ -253,6 +251,14 @@ class RefClient:
         place = {"realm": self.realm, "catalog": self.catalog, "branch": self.name, "author": self._session.author}
         return HeadwaterCatalog.on(self._session.store, self.catalog, **{**place, **properties})
 
+    def _check_type(self, key: Key, what: str, *types: str) -> None:
+        held = self.content(key)
+        if held.type not in types:
+            raise RefusedError(
+                f"{held.key} in catalog {self.catalog!r} of realm {self.realm!r} at {self.name} is no Iceberg {what}, but of type"
+                f" {held.type}"
+            )
+
     def _opened(self) -> Catalog:
         return self._session.catalog(self.realm, self.catalog)
 
@@ -261,6 +267,13 @@ class RefClient:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.realm}/{self.catalog}@{self.name})"
+
+
+def _content_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise RefusedError(f"{text[:200]!r} is no id of a content: it is a UUID, as EntryInfo.content_id has it") from None
 
 
 class _NamedClient(RefClient):
@@ -314,10 +327,10 @@ class BranchClient(_NamedClient):
         *,
         message: str = "",
         author: str | Sequence[str] | None = None,
-        signed_off_by: Sequence[str] = (),
+        signed_off_by: str | Sequence[str] = (),
         properties: Mapping[str, str | Sequence[str]] | None = None,
         mode: str = "NORMAL",
-        keys: Mapping[str, str] | None = None,
+        keys: Mapping[Key, str] | None = None,
         base: str | None = None,
         expected: str | None = None,
         dry_run: bool = False,
@@ -341,14 +354,14 @@ class BranchClient(_NamedClient):
     def transplant(
         self,
         source: str,
-        commits: Sequence[str],
+        commits: str | Sequence[str],
         *,
         message: str = "",
         author: str | Sequence[str] = (),
-        signed_off_by: Sequence[str] = (),
+        signed_off_by: str | Sequence[str] = (),
         properties: Mapping[str, str | Sequence[str]] | None = None,
         mode: str = "NORMAL",
-        keys: Mapping[str, str] | None = None,
+        keys: Mapping[Key, str] | None = None,
         expected: str | None = None,
         dry_run: bool = False,
     ) -> MergeInfo:
@@ -360,11 +373,19 @@ class BranchClient(_NamedClient):
         options, seen = merge_options(mode, keys, dry_run=dry_run), None if expected is None else id_of(expected)
         is_told = bool(message or author or signed_off_by or properties)
         meta = commit_meta(message, author, signed_off_by, properties) if is_told else None
-        ids = [id_of(commit) for commit in commits]
+        ids = [id_of(commit) for commit in several(commits)]
         catalog = self._opened()
         return told_merge(
             catalog, lambda: catalog.transplant(source, ids, self.name, expected=seen, meta=meta, options=options)
         )
+
+    def effective_policies(self, key: Key | None = None) -> EffectivePoliciesInfo:
+        """What holds for a table, also for its own branches and tags, and where each value comes from.
+
+        key           None: what holds for a table that says nothing itself
+        """
+        rows, wanted = self._session.open_rows(self.realm), None if key is None else content_key(key)
+        return EffectivePoliciesInfo.of(read_table_policies(rows, self._opened(), wanted, branch=self.name))
 
     def adopt(self, *keys: Key) -> list[TableHomeInfo]:
         """Make guests at home in their catalog: its policies hold for them from then on. Adopt what nobody else writes any more.

@@ -56,7 +56,8 @@ class TaskClient:
     def run(self, *, progress: Observe | None = None) -> TaskInfo:
         """Do the task in this process, as a worker would, or wait for the worker that has it; returns it when it has ended.
 
-        raises        what its work raises; RefusedError for a kind of a later release, and for one that failed elsewhere
+        raises        what its work raises; what ``progress`` raises, after the task was handed back; RefusedError for a kind of a later
+                      release, and for one that failed elsewhere
         """
         body = load_task_body(self.info().kind, self._session.store.settings)
         run_here(self._session, self._id, body, progress=progress)
@@ -72,7 +73,10 @@ def run_here(session: StoreSession, task_id: ObjectId, body: TaskBody, *, progre
     told = WorkProgress(progress, kind=task.kind, realm=task.realm, subject=task.subject)
     audience = TaskAudience("Python program", session.warn, progress=told.callback)
     ended = run_task_here(audience, session.store, task_id, lambda claim: body(session.store, claim))
-    told.end(ended.value.progress)
+    try:
+        told.end(ended.value.progress)
+    except Exception as fault:  # noqa: BLE001  the work is done, and its outcome is what was asked for
+        session.warn(f"what was told of its progress raised {type(fault).__name__}: {fault}; the work was done by then")
     return ended.value.outcome or {}
 
 

@@ -33,7 +33,8 @@ class TaskProgressInfo:
 
 Observe = Callable[[TaskProgressInfo], None]
 """Told of each phase of the work when it begins and when its count is complete, and ten times a second at most between them. May be called
-by any thread, one at a time; an error that it raises ends the work."""
+by any thread, one at a time. An error that it raises stops the work, and comes out of the method that does it: a task waits then, for a
+worker or another call to go on with it. Where the work is done by then, it is a warning."""
 
 
 class WorkProgress:

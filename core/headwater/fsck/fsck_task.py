@@ -30,9 +30,12 @@ def run_fsck(store: Store, claim: TaskLease) -> dict[str, Any]:
     """
     if claim.task.realm != SYSTEM_REALM:
         open_realm(store, claim.task)
-    return run_recorded(
-        store, claim, lambda: findings_outcome(check_store(store, realm=claim.task.realm, fence=claim.check_stop))
-    )
+
+    def check() -> dict[str, Any]:
+        findings = check_store(store, realm=claim.task.realm, fence=claim.check_stop, progress=claim.report_progress)
+        return findings_outcome(findings)
+
+    return run_recorded(store, claim, check)
 
 
 def findings_outcome(findings: Sequence[FsckFinding]) -> dict[str, Any]:

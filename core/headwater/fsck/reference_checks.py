@@ -102,9 +102,11 @@ def check_heads(context: FsckContext) -> Iterator[FsckFinding]:
     """
     walker, checker = FaultWalker(context.rows), IndexChecker(context.rows)
     living = context.living
+    unit = f"references of realm {context.rows.realm!r} checked"
     for number, row in enumerate(living):
-        context.progress(number, len(living), f"references of realm {context.rows.realm!r} checked")
+        context.progress(number, len(living), unit)
         yield from _settled_faults(context, row, walker, checker)
+    context.progress(len(living), len(living), unit)
 
 
 def readable_pointer(rows: RealmStore, row: Reference) -> ObjectId | None:

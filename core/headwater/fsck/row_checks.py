@@ -41,10 +41,10 @@ def check_stored_rows(context: FsckContext) -> Iterator[FsckFinding]:
     """Check the rows by a scan, then read each object once; in constant memory."""
     left_overs, is_ahead, damaged = LeftoverParts(context.rows), False, Counter[str]()
     cutoff = context.now - round(context.rows.settings.writer_grace_seconds * 1_000_000)
-    rows = 0
+    rows, unit = 0, f"rows of realm {context.rows.realm!r} checked"
     for batch in context.rows.scan_objects():
         rows += len(batch)
-        context.progress(rows, 0, f"rows of realm {context.rows.realm!r} checked")
+        context.progress(rows, 0, unit)
         for finding in () if is_ahead else _ahead(context, batch):
             yield finding  # the first finding stands for all
             is_ahead = True
@@ -61,6 +61,7 @@ def check_stored_rows(context: FsckContext) -> Iterator[FsckFinding]:
             damaged[key.type] += 1
             if damaged[key.type] <= _SHOWN:
                 yield _damage(context, key, fault)
+    context.progress(rows, rows, unit)
     for kind, count in damaged.items():
         if count > _SHOWN:
             text = f"{count - _SHOWN} more objects of type {kind!r} are damaged"

@@ -53,6 +53,7 @@ def check_store(
     for number, listed in enumerate(realms):
         progress(number, len(realms), "realms checked")
         findings += _check_realm(store, listed, fence, progress)
+    progress(len(realms), len(realms), "realms checked")
     return findings + list(check_realm_keys(store))
 
 

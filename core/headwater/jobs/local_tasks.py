@@ -54,14 +54,16 @@ def run_task_here(
 
     After SIGTERM the work stops at its next check, and the task is handed back.
 
-    raises        what ``work`` raises, after the failure was recorded in the task; RefusedError for a task that failed or was cancelled
-                  elsewhere; UnavailableError for one that was handed back
+    raises        what ``work`` raises, after the failure was recorded in the task; what the audience's ``progress`` raises, after the
+                  task was handed back; RefusedError for a task that failed or was cancelled elsewhere; UnavailableError for one that
+                  was handed back
     """
     tasks = TaskQueue(store)
     claim = _claim(audience, store, tasks, task_id)
     if claim is None:
         return _ended(tasks.read_task(task_id))
-    claim.listen(audience.progress)
+    listener = _ProgressListener(audience, claim)
+    claim.listen(listener)
     with _heartbeats(audience, store, claim), _ends_when_told(audience, claim):
         try:
             outcome = work(claim)
@@ -69,6 +71,9 @@ def run_task_here(
             raise
         except TaskStoppedError:
             claim.end_stopped()
+            if listener.fault is not None:
+                _tell_what_waits(audience, tasks, task_id)
+                raise listener.fault from None
         except TaskNotReadyError as not_yet:
             claim.put_off(str(not_yet), not_yet.seconds)
             raise RefusedError(
@@ -87,7 +92,34 @@ def run_task_here(
             raise
         else:
             _finish(claim, outcome)
+            if listener.fault is not None:
+                audience.warn(f"{listener.told}; the work was done by then")
     return _ended(tasks.read_task(task_id))
+
+
+class _ProgressListener:
+    """Tells an audience how far the work is. An error that this raises is no error of the work: it asks the work to stop.
+
+    fault         the error, after which nothing is told any more
+    """
+
+    def __init__(self, audience: TaskAudience, claim: TaskLease) -> None:
+        self._audience = audience
+        self._claim = claim
+        self.fault: Exception | None = None
+
+    def __call__(self, done: int, total: int, unit: str) -> None:
+        if self.fault is not None:
+            return
+        try:
+            self._audience.progress(done, total, unit)
+        except Exception as fault:  # noqa: BLE001  raised again by whoever runs the task
+            self.fault = fault
+            self._claim.request_stop(self.told)
+
+    @property
+    def told(self) -> str:
+        return f"what was told of its progress raised {type(self.fault).__name__}: {self.fault}"
 
 
 def _finish(claim: TaskLease, outcome: dict[str, Any]) -> None:
