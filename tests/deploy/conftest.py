@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from logged_process import LoggedProcess, free_port
+from logged_process import LoggedProcess
 
+from free_ports import free_port
 from noisy_python import noisy_variables
 from servers.redis_broker import redis_server
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from celery import Celery
 from compose_services import compose_service
-from logged_process import LoggedProcess, free_port
+from logged_process import LoggedProcess
 
+from free_ports import free_port
 from headwater.realms import RealmRegistry
 from headwater.store import open_store
 from headwater_server.server_metrics import SERVER_CATALOGUE

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from nessie_lake import NessieLake
-from spark_sql import SparkFault, SparkSql
+from spark_sql import Row, SparkFault, SparkSql
 
 from guarded_realms import GuardedLake, GuardedRealm, guarding_server, make_guarded_lake
 from headwater import open_store
@@ -106,10 +106,20 @@ def test_printed_configuration_reads_the_table(sql: SparkSql, guarded_lake: Guar
     assert sql(READ.format("guarded")) == ROWS
 
 
+def as_reader(callers: SparkSql) -> list[Row]:
+    """Read; once more where Java's client asked for a token over a connection that the server had closed for its silence."""
+    try:
+        return callers(READ.format("reader"))
+    except SparkFault as fault:
+        if "IOException: closed" not in str(fault):
+            raise
+        return callers(READ.format("reader"))
+
+
 def test_client_renews_its_token_by_itself(callers: SparkSql) -> None:
-    assert callers(READ.format("token")) == callers(READ.format("reader")) == ROWS
+    assert callers(READ.format("token")) == as_reader(callers) == ROWS
     time.sleep(TOKEN_SECONDS + 1)
 
-    assert callers(READ.format("reader")) == ROWS
+    assert as_reader(callers) == ROWS
     with pytest.raises(SparkFault, match="the token has expired: get another one"):
         callers(READ.format("token"))

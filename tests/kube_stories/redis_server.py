@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kubetest import free_port
+from free_ports import free_port
 
 __all__ = ["Redis"]
 

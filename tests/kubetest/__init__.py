@@ -5,7 +5,7 @@ This room knows how they are started, asked and ended; it knows nothing of what 
 
 from kubetest.assets import start_assets
 from kubetest.cluster import Cluster, Namespace, start_cluster
-from kubetest.processes import Operator, Process, Worker, free_port, start_operator, start_worker
+from kubetest.processes import Operator, Process, Worker, start_operator, start_worker
 from kubetest.waits import wait_for
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Operator",
     "Process",
     "Worker",
-    "free_port",
     "start_assets",
     "start_cluster",
     "start_operator",

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from free_ports import free_port
 from kubetest.emulated import write_kubeconfig
-from kubetest.processes import Process, clean_environment, free_port, start_process
+from kubetest.processes import Process, clean_environment, start_process
 from kubetest.waits import wait_for
 
 __all__ = ["ASSETS", "Assets", "start_assets"]

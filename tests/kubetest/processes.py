@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -15,10 +14,11 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from free_ports import free_port
 from kubetest.waits import wait_for
 from servers.process_pause import wait_until_stopped
 
-__all__ = ["Operator", "Process", "Worker", "clean_environment", "free_port", "start_operator", "start_process", "start_worker"]
+__all__ = ["Operator", "Process", "Worker", "clean_environment", "start_operator", "start_process", "start_worker"]
 
 LINES_SHOWN = 150
 
@@ -161,10 +161,3 @@ def start_worker(environment: Mapping[str, str], log: Path, *, name: str = "work
 def clean_environment() -> dict[str, str]:
     """The environment of this process without anything that says which store or cluster is meant."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("HEADWATER_", "KUBE", "POD_"))}
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port

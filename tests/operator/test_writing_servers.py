@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
+from free_ports import free_port
 from headwater.cli import main
 from headwater_operator.kube import resource_path
 from headwater_operator.writer_election import WRITER_LABEL
-from kubetest import Namespace, Process, free_port, wait_for
+from kubetest import Namespace, Process, wait_for
 from kubetest.processes import start_process
 
 pytestmark = pytest.mark.long

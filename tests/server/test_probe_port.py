@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from asgi_client import AsgiClient
+from free_ports import free_port
 from headwater.cli import main
 from headwater.errors import RefusedError
 from headwater_server.server_application import ServerApplication
 from headwater_server.server_process import ListenAddress
 from kubetest import wait_for
-from kubetest.processes import free_port
 
 PROBES = 8182
 

@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
+from free_ports import free_port
 from servers.child_servers import command_of
 from servers.process_pause import pause
 
@@ -43,7 +44,7 @@ class MongodbServer:
         self._given = given or ""
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port() if self.is_ours else 0
+        self.port = free_port() if self.is_ours else 0
 
     @property
     def is_running(self) -> bool:
@@ -143,10 +144,3 @@ class MongodbServer:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

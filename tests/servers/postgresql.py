@@ -7,7 +7,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,8 @@ from urllib.parse import quote, urlencode
 
 import psutil
 import psycopg
+
+from free_ports import free_port
 
 _DEBIAN = Path("/usr/lib/postgresql")
 _START_SECONDS = 60.0
@@ -88,7 +89,7 @@ class PostgresqlServer:
         """Start it, the first time in a new cluster; comes back when it takes connections."""
         if not self._data.exists():
             self._create_cluster()
-        ports = [self.port] if self.port else [_free_port() for _ in range(5)]
+        ports = [self.port] if self.port else [free_port() for _ in range(5)]
         for port in ports:
             if self._try_to_start(port):
                 self.port = port
@@ -291,12 +292,6 @@ def _is_open_to_all(folder: Path) -> bool:
 def _settings(is_synced: bool) -> dict[str, str]:
     common = {"listen_addresses": PostgresqlServer.host, "max_connections": "200", "log_line_prefix": "%m [%p] "}
     return common if is_synced else common | {"fsync": "off", "full_page_writes": "off"}
-
-
-def _free_port() -> int:
-    with socket.create_server((PostgresqlServer.host, 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _says_ready(path: Path, pid: int) -> bool:

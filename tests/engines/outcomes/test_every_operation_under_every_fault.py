@@ -118,7 +118,7 @@ PARTS = {
         "describe_catalog",
     ),
     *("Catalog.compare_keys", "Catalog.compare_merge", "as_deletion", "compare_manifest", "delete_moving_reference"),
-    *("describe_realm", "commit_as_of", "pointer_as_of", "state_as_of", "stored_places", "reconcile"),
+    *("describe_realm", "commit_as_of", "pointer_as_of", "state_as_of", "stored_places", "reconcile", "read_restore_target"),
 }
 """Steps of what is tried here, or reads that are made of such."""
 ELSEWHERE = {

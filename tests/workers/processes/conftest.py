@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from processes import Worker, free_port, wait_for
+from processes import Worker, wait_for
 
+from free_ports import free_port
 from headwater.settings import Settings
 from headwater.store import Store, open_store
 from headwater.tasks import TaskQueue

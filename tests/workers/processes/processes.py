@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import time
@@ -16,7 +15,7 @@ from headwater.store import ObjectId
 from headwater.tasks import Task, TaskQueue
 from servers.process_pause import wait_until_stopped
 
-__all__ = ["Worker", "ended", "free_port", "in_the_middle", "stop_between_transactions", "wait_for"]
+__all__ = ["Worker", "ended", "in_the_middle", "stop_between_transactions", "wait_for"]
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,3 @@ def stop_between_transactions(worker: Worker, database: Path) -> None:
             time.sleep(0.003)
         finally:
             connection.close()
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from processes import Worker, free_port, wait_for
+from processes import Worker, wait_for
+
+from free_ports import free_port
 
 pytestmark = pytest.mark.long
 FRESH_SECONDS = 9

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from processes import Worker, ended, free_port, wait_for
+from processes import Worker, ended, wait_for
 from work import Collection, Import
 
+from free_ports import free_port
 from headwater.store import Store
 from headwater.tasks import TaskQueue, TaskState
 
