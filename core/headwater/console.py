@@ -5,6 +5,7 @@ Knows errors and exit codes, but no store. Times are printed as RFC 3339 in UTC,
 
 from __future__ import annotations
 
+import codecs
 import csv
 import errno
 import io
@@ -127,7 +128,7 @@ class Program(click.Group):
 def _write_what_can_be() -> None:
     """Where the locale knows few characters, the others are written as ``\\u2192``: what was done is told all the same."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
             stream.reconfigure(errors="backslashreplace")
 
 

@@ -1,4 +1,4 @@
-"""A browser and a server of a furnished realm for all tests of the folder: where a browser is open, no event loop of a test can run."""
+"""A browser and a server of a furnished realm for the tests of a module: where a browser is open, no event loop of a test can run."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from structlog.testing import capture_logs
 from loopback_issuer import LoopbackIssuer
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with chromium() as opened:
         yield opened
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def issuer() -> Iterator[LoopbackIssuer]:
     with closing(LoopbackIssuer()) as made:
         yield made
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def server(browser: Any, issuer: LoopbackIssuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleServer]:
     """It asks who calls, and takes tokens of the issuer, too."""
     folder = tmp_path_factory.mktemp("console")
@@ -48,7 +48,7 @@ def logs() -> Iterator[list[MutableMapping[str, Any]]]:
         yield captured
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def profile(browser: Any) -> Iterator[Any]:
     """What tabs share as those of one user's browser do: above all the scripts that they have loaded."""
     with browser.new_context(reduced_motion="reduce") as context:

@@ -102,7 +102,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) 
     work = folder / "work"
     work.mkdir()
     script = " && ".join(f"{{ {line.format(examples=FOLDER / 'examples')}; }}" for line in LAKE)
-    subprocess.run(["bash", "-c", script], cwd=work, env=environment, check=True, capture_output=True, timeout=180)
+    made = subprocess.run(
+        ["bash", "-c", script], cwd=work, env=environment, check=False, capture_output=True, text=True, timeout=180
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
     return Desk(work, shutil.copytree(work, folder / "lake"))
 
 
