@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,12 +12,6 @@ import pytest
 import headwater
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[headwater.Connection]:
-    with headwater.connect(f"sqlite:///{tmp_path}/store.db", create=True, author="ada") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,27 +12,6 @@ from pyarrow import parquet
 import headwater
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[headwater.Connection]:
-    with headwater.connect(f"sqlite:///{tmp_path}/store.db", create=True, author="ada") as opened:
-        yield opened
-
-
-@pytest.fixture
-def realm(store: headwater.Connection, tmp_path: Path) -> headwater.RealmClient:
-    return store.create_realm("acme", credentials=tmp_path / "root.json")
-
-
-@pytest.fixture
-def lake(realm: headwater.RealmClient, tmp_path: Path) -> headwater.CatalogClient:
-    """A catalog with a table on its default branch."""
-    made = realm.create_catalog("lake", base_location=(tmp_path / "lake").as_uri())
-    catalog = made.branch().pyiceberg()
-    catalog.create_namespace("sales")
-    catalog.create_table("sales.orders", COLUMNS).append(pa.table({"id": [1], "name": ["ann"]}, schema=COLUMNS))
-    return made
 
 
 def test_conflict_says_what_both_sides_did(lake: headwater.CatalogClient) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,12 +12,6 @@ from pyarrow import parquet
 import headwater
 
 COLUMNS = pa.schema([("id", pa.int64())])
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[headwater.Connection]:
-    with headwater.connect(f"sqlite:///{tmp_path}/store.db", create=True, author="ada") as opened:
-        yield opened
 
 
 @pytest.fixture

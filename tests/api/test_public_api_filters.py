@@ -25,17 +25,6 @@ KEYS = ("sales.a", "sales.b", "sales.c")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[headwater.Connection]:
-    with headwater.connect(f"sqlite:///{tmp_path}/store.db", create=True, author="ada") as opened:
-        yield opened
-
-
-@pytest.fixture
-def realm(store: headwater.Connection, tmp_path: Path) -> headwater.RealmClient:
-    return store.create_realm("acme", credentials=tmp_path / "root.json")
-
-
-@pytest.fixture
 def lake(realm: headwater.RealmClient, tmp_path: Path) -> headwater.CatalogClient:
     """A catalog with three tables on its default branch."""
     made = realm.create_catalog("lake", base_location=(tmp_path / "lake").as_uri())

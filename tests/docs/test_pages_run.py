@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import socket
 import stat
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from pathlib import Path
 import pytest
 from page_blocks import blocks_of, matches
 from page_terminals import page_terminals
+
+from free_ports import free_port
 
 FOLDER = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -111,9 +112,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) 
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 @pytest.mark.long

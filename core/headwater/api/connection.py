@@ -400,7 +400,7 @@ class Connection:
 
 def _check_kind(kind: str | None) -> None:
     if kind is not None and kind not in TASK_KINDS:
-        raise RefusedError(f"{kind!r} is no kind of a task: it is one of {', '.join(TASK_KINDS)}")
+        raise RefusedError(f"{kind!r} is not a kind of task: name one of {', '.join(TASK_KINDS)}")
 
 
 def _before(now: Micros, older_than: timedelta) -> Micros:
