@@ -44,6 +44,34 @@ def test_map_leads_to_what_is_there() -> None:
     assert [path for _, path in rows("develop/map.md") if not (FOLDER / path).exists()] == []
 
 
+def test_architecture_has_each_package() -> None:
+    page = (FOLDER / "docs" / "develop" / "architecture.md").read_text(encoding="utf-8")
+    roots = [FOLDER / "core/headwater", FOLDER / "server/headwater_server", FOLDER / "workers/headwater_workers"]
+    packages = [path.parent for root in roots for path in sorted(root.glob("*/__init__.py"))]
+
+    assert [
+        str(path.relative_to(FOLDER)) for path in packages if not re.search(rf"`([^`|]*\b)?{path.name}\b[^`|]*`", page)
+    ] == []
+
+
+def test_formats_page_has_each_fixed_id() -> None:
+    modules = [path.read_text(encoding="utf-8") for path in (FOLDER / "core" / "headwater").rglob("*.py")]
+    used = {kind for text in modules for kind in re.findall(r"= fixed_id\((\d+)", text)}
+    page = (FOLDER / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")
+
+    assert len(used) >= 5
+    assert used <= set(re.findall(r"^\| (\d+) \| (?:\d|node)", page, re.MULTILINE))
+
+
+def test_readme_names_packages_that_are_there() -> None:
+    row = re.search(r"^\| `core/headwater` \| (.*) \|$", (FOLDER / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert row is not None
+    named = re.findall(r"`(\w+)`", row[1])
+
+    assert named
+    assert [name for name in named if not (FOLDER / "core" / "headwater" / name).is_dir()] == []
+
+
 @pytest.mark.parametrize("page", ["docs/develop/glossary.md", "docs/develop/map.md"])
 def test_readme_leads_to_the_page(page: str) -> None:
     assert f"]({page})" in (FOLDER / "README.md").read_text(encoding="utf-8")
