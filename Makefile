@@ -4,22 +4,18 @@ SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin
 KUBE_TESTS := $(addprefix tests/,kubeapi_conformance crds operator kube_stories plugin chart)
-# a worker that dies is not started again: xdist would give it the deadly test over and over, or hang
-SPREAD := --dist worksteal --max-worker-restart=0
-PARALLEL := -n 5 $(SPREAD)
-# the long tests wait for processes more than they compute
-LONG_PARALLEL := -n 7 $(SPREAD)
 CHECK_TESTS := $(addprefix tests/,test_tiers.py house index iceberg manifests settings)
 
 # JVMs of Spark read their classes from an archive, once one is there
 SPARK_OPTIONS := SPARK_SUBMIT_OPTS="$$(cat .tools/spark-classes/options 2>/dev/null)"
+RUN_TESTS := $(SPARK_OPTIONS) $(RUN)/python scripts/run_tests.py
 
 export PYSPARK_PYTHON := $(CURDIR)/$(VENV)/bin/python
 # Tests start hundreds of processes: where images of containers turn bytecode off, each would compile all of Headwater, and pytest every test anew
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup style compiled check test test-long test-kube demo demo-kube bench docs format clean
+.PHONY: help setup style quick-tests check test test-long test-kube report demo demo-kube bench docs format clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,23 +29,25 @@ style: setup
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
-# In a new clone pytest compiles its tests: once here, where mypy leaves a core idle, and not once in each of its processes
-compiled: setup
-	@[ -d tests/__pycache__ ] || $(RUN)/python -m pytest --collect-only -qqq >/dev/null 2>&1 || true
+check: style ## check style, types and layers, and run the tests of what is pure, in a minute
+	$(RUN_TESTS) -m 'not long' $(CHECK_TESTS)
 
-check: style ## check style, types, layers and the rules of the house, and run the tests of what is pure, in a minute
-	$(RUN)/pytest $(PARALLEL) -m 'not long' $(CHECK_TESTS)
+quick-tests: setup
+	@$(RUN_TESTS) -m 'not long'
 
-test: setup ## check style, types and layers, and run the quick tests: all that are not marked long
-	@$(MAKE) --no-print-directory --jobs=2 style compiled
-	$(SPARK_OPTIONS) $(RUN)/pytest $(PARALLEL) -m 'not long'
+test: setup ## check style, types and layers, and run the quick tests
+	@$(MAKE) --no-print-directory --jobs=2 style quick-tests
 
-test-long: setup ## run the tests marked long: real processes, Spark, engines, a fault at every call
+test-long: setup ## run the tests marked long: real processes, Spark, engines, servers, all cases of each test
 	@scripts/setup.sh engines & engines=$$!; scripts/setup.sh iceberg_engine nginx browser spark_classes && wait $$engines
-	$(SPARK_OPTIONS) $(RUN)/pytest $(LONG_PARALLEL) -m long
+	@$(RUN_TESTS) --processes 4 -m long
 
 test-kube: setup ## run the tests of Kubernetes alone; KUBEBUILDER_ASSETS=folder runs them on a real API server
-	$(RUN)/pytest $(PARALLEL) $(KUBE_TESTS)
+	HEADWATER_KUBEAPI_CONFORMANCE=1 $(RUN_TESTS) $(KUBE_TESTS)
+	$(RUN)/python tests/kubeapi_conformance/emulator_digest.py --write
+
+report: setup ## compare figures of the codebase with those of BASE=commit, HEAD without it; JOURNEYS=1 counts files opened, too
+	@$(RUN)/python tests/house/rulers.py $(BASE) $(if $(JOURNEYS),--journeys)
 
 demo: ## set up, then run Headwater's main job on embedded parts; ends by itself
 	@scripts/setup.sh java duckdb

@@ -32,7 +32,6 @@ __all__ = [
     "mongodb_url",
     "postgresql_server",
     "postgresql_url",
-    "slow_on_mongodb",
     "store_url",
 ]
 
@@ -86,7 +85,7 @@ BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
 """All that has to keep the protocol's promises, and how a test gets an empty one."""
 
 
-@pytest.fixture(params=long_but_for(BACKENDS.keys() - {"mongodb"}, BACKENDS))
+@pytest.fixture(params=long_but_for({"memory", "sqlite"}, BACKENDS))
 def make_backend(request: pytest.FixtureRequest) -> Iterator[Callable[[], Backend]]:
     """Each backend in turn; every call makes another empty one."""
     made: list[Backend] = []
@@ -98,10 +97,6 @@ def make_backend(request: pytest.FixtureRequest) -> Iterator[Callable[[], Backen
     yield make
     for one in made:
         one.close()
-
-
-slow_on_mongodb = pytest.mark.parametrize("make_backend", long_but_for(BACKENDS.keys() - {"mongodb"}, BACKENDS), indirect=True)
-"""For promises over thousands of rows, which the tests' server takes many seconds for."""
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from backend_fixtures import (
 from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.store import RealmId, RealmKey, RealmStore
-from tiers import Sample, long_but_for, tries_less_than_another
+from tiers import Sample, long_but_for, mark_long_cases, tries_less_than_another
 
 FOLDER = Path(__file__).parent
 __all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgresql_server", "postgresql_url"]
@@ -51,17 +51,20 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what another test tries, too: of a test that is long as a whole, some moments beside many.
+    """Part the tiers, and leave out what another test tries, too: of a test that is long as a whole, some moments beside many.
 
-    The tests of a folder stay together, in whatever order: they share servers and JVMs, which then start in one process of a parallel
-    run and not in each, and not again after the tests of other folders.
+    The tests of a folder stay together, in whatever order: they share servers and JVMs.
     """
+    folders: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        folders.setdefault(item.path.relative_to(FOLDER).parts[0], []).append(item)
+    for name, found in folders.items():
+        mark_long_cases(found, name)
     left_out = [item for item in items if tries_less_than_another(item)]
-    items[:] = [item for item in items if not tries_less_than_another(item)]
     config.hook.pytest_deselected(items=left_out)
-    turns: dict[str, int] = {}
-    items.sort(key=lambda item: turns.setdefault(item.path.relative_to(FOLDER).parts[0], len(turns)))
+    items[:] = [item for found in folders.values() for item in found if not tries_less_than_another(item)]
 
 
 @pytest.fixture(autouse=True)

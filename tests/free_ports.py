@@ -10,7 +10,7 @@ __all__ = ["free_port"]
 
 _FIRST, _PORTS = 12_000, 1_000
 """Below those that a system gives to whoever names none; each process of a parallel run has a thousand of its own."""
-_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 20
+_worker = int(os.environ.get("HEADWATER_TEST_PROCESS", "0")) % 20
 _own = range(_FIRST + _worker * _PORTS, _FIRST + (_worker + 1) * _PORTS)
 _begin = os.getpid() % _PORTS
 _ports = cycle([*_own[_begin:], *_own[:_begin]])

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from tiers import QUICK_CASES
 
 FOLDER = Path(__file__).parents[1]
 QUICK, LONG = "test", "test-long"
 
 
-def pytest_options(target: str) -> list[str]:
-    """What a make target hands to pytest."""
+def runner_options(target: str) -> list[str]:
+    """What a make target hands to the runner of the tests."""
     shown = subprocess.run(["make", "--dry-run", target], cwd=FOLDER, check=True, capture_output=True, text=True).stdout
-    [call] = [line for line in shown.splitlines() if "/pytest " in line]
-    words = shlex.split(call)
-    return words[next(at for at, word in enumerate(words) if word.endswith("/pytest")) + 1 :]
+    [call] = [line for line in shown.splitlines() if "run_tests.py" in line]
+    return shlex.split(call.rpartition("run_tests.py")[2])
 
 
 def marks(target: str) -> tuple[str, list[str]]:
     """Which marks a target selects by, and all other options of its call but the number of processes."""
-    options = pytest_options(target)
-    del options[options.index("-n") : options.index("-n") + 2]
+    options = runner_options(target)
+    if "--processes" in options:
+        del options[options.index("--processes") : options.index("--processes") + 2]
     at = options.index("-m")
     return options[at + 1], options[:at] + options[at + 2 :]
 
@@ -32,8 +36,7 @@ def test_tiers_differ_in_nothing_but_the_mark() -> None:
     (quick, quick_options), (long, long_options) = marks(QUICK), marks(LONG)
 
     assert (quick, long) == ("not long", "long")
-    assert quick_options == long_options
-    assert not any(word.startswith(("tests", "-k", "--ignore", "--deselect")) for word in quick_options)
+    assert quick_options == long_options == []
 
 
 def test_continuous_integration_runs_both_tiers() -> None:
@@ -44,13 +47,35 @@ def test_continuous_integration_runs_both_tiers() -> None:
 
 @pytest.mark.parametrize("target", ["check", "test-kube"])
 def test_make_names_folders_of_tests_that_are_there(target: str) -> None:
-    named = [option for option in pytest_options(target) if option.startswith("tests/")]
+    named = [option for option in runner_options(target) if option.startswith("tests/")]
 
     assert named and [folder for folder in named if not (FOLDER / folder).exists()] == []
 
 
-@pytest.mark.long
-def test_no_long_test_tries_some_moments_beside_all(request: pytest.FixtureRequest) -> None:
-    samples = [item.callspec.params.get("sample") for item in request.session.items if hasattr(item, "callspec")]
+def test_test_modules_have_names_of_their_own() -> None:
+    """One process imports all of them, by their names alone."""
+    counts = Counter(path.stem for path in (FOLDER / "tests").rglob("test_*.py"))
 
-    assert "some" not in samples
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
+def collect(folder: Path, marks: str) -> list[str]:
+    """The names of the tests in a folder that a run with ``-m marks`` has."""
+    call = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", marks, str(folder)]
+    shown = subprocess.run(call, cwd=FOLDER, check=True, capture_output=True, text=True).stdout
+    return [line.partition("::")[2] for line in shown.splitlines() if "::" in line]
+
+
+@pytest.mark.long
+def test_each_case_is_in_one_tier() -> None:
+    folder = FOLDER / "tests" / "index"
+    quick, long, all_cases = collect(folder, "not long"), collect(folder, "long"), collect(folder, "long or not long")
+    quick_cases = Counter(name.partition("[")[0] for name in quick)
+
+    assert sorted(quick + long) == sorted(all_cases)
+    assert max(quick_cases.values()) == QUICK_CASES
+
+
+@pytest.mark.long
+def test_no_long_test_tries_some_moments_beside_all() -> None:
+    assert [name for name in collect(FOLDER / "tests" / "gc", "long") if "[some" in name] == []

@@ -1,7 +1,12 @@
-"""Two tiers of tests: ``make test`` runs what is not marked ``long``, and ``make test-long`` what is.
+"""Two tiers of tests: ``make test`` runs the quick ones, and ``make test-long`` those that are marked ``long``.
 
-A test that takes long as a whole bears the mark. Where only some of its parameters do, or only the last call of a thousand adds to
-the time, the quick tests take a part and the long ones the rest, or many of all; a soak (HEADWATER_SOAK=1) takes all.
+A test that takes long as a whole bears the mark. Of others the quick tier takes a part, and the long tier the rest:
+
+- no case on a database server: a contract that holds on memory and SQLite is repeated on servers by the long tier
+- of a test with many cases at most QUICK_CASES, in SAMPLED_FOLDERS one: chosen by the hash of their names, so always the same
+- the parameters that ``long_but_for`` names, and a few of the moments that the ``sample`` fixture goes through
+
+A soak (HEADWATER_SOAK=1) tries all moments and more seeds. ``pytest tests/x`` without ``-m`` runs both tiers of a folder.
 """
 
 from __future__ import annotations
@@ -9,17 +14,23 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import zlib
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pytest
 
-__all__ = ["Sample", "long_but_for", "tries_less_than_another"]
+__all__ = ["Sample", "long_but_for", "mark_long_cases", "tries_less_than_another"]
 
 T = TypeVar("T")
 IS_SOAK = os.environ.get("HEADWATER_SOAK") == "1"
 _LONG_STRIDE = 5
+QUICK_CASES = 2
+SAMPLED_FOLDERS = frozenset({"chart", "crds", "engines", "house"})
+SERVERS = frozenset({"postgresql", "mongodb"})
+SERVER_FIXTURES = frozenset(f"{server}_{kind}" for server in SERVERS for kind in ("server", "url"))
 
 
 def long_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
@@ -52,3 +63,29 @@ def tries_less_than_another(item: pytest.Item) -> bool:
     """Whether a long test tries some moments: its twin that tries all of them is long in any case."""
     moments = item.callspec.params.get("sample") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
     return moments == "some" and item.get_closest_marker("long") is not None
+
+
+def mark_long_cases(items: Iterable[pytest.Item], folder: str) -> None:
+    """Mark what the quick tier leaves to the long one: cases on servers, and of each test the cases beyond a few.
+
+    folder  the one below ``tests`` that the items are in
+    """
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if needs_server(item):
+            item.add_marker(pytest.mark.long)
+        elif item.get_closest_marker("long") is None:
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for found in cases.values():
+        found.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        for item in found[1 if folder in SAMPLED_FOLDERS else QUICK_CASES :]:
+            item.add_marker(pytest.mark.long)
+
+
+def needs_server(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function):
+        return False
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return not SERVER_FIXTURES.isdisjoint(item.fixturenames) or any(
+        isinstance(value, str) and value in SERVERS for value in values
+    )

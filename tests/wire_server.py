@@ -131,7 +131,7 @@ def request(method: str, path: str, body: bytes | None = None, *headers: str) ->
     return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
 
 
-def until(condition: Callable[[], bool], *, seconds: float = SECONDS) -> None:
+def until(condition: Callable[[], bool], *, seconds: float = 120) -> None:
     """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not condition():

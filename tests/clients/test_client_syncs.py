@@ -282,7 +282,9 @@ def test_file_of_another_catalog_is_news(
     synced: Synced, client: IcebergCatalog, settings: Settings, make_lake: Callable[[Store], Catalog]
 ) -> None:
     synced.append(client)
-    with Store(open_backend(parse_url("memory://")), url="memory://", settings=settings, clock=FakeClock()) as store:
+    # an id is a time, a node that chance chooses and a number: at the same time one in a thousand catalogs would have the id of ours
+    later = FakeClock(synced.store.clock.now() + 1_000_000)
+    with Store(open_backend(parse_url("memory://")), url="memory://", settings=settings, clock=later) as store:
         other = synced.seen_by(store, make_lake(store))
 
         assert other.sync().outcome == "imported"

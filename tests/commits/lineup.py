@@ -29,7 +29,7 @@ def has_queue(rows: RealmStore, reference: str = "main") -> bool:
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not is_so():
         assert time.monotonic() < deadline, "it never became so"
         time.sleep(0.0005)

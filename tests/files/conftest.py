@@ -12,7 +12,7 @@ from headwater.files import FileReferenceStore, TrackedFile
 from tiers import long_but_for
 
 
-@pytest.fixture(scope="session", params=long_but_for({"sqlite", "postgresql"}, REFERENCE_DATABASES))
+@pytest.fixture(scope="session", params=long_but_for({"sqlite"}, REFERENCE_DATABASES))
 def reference_database(request: pytest.FixtureRequest) -> Iterator[ReferenceDatabase]:
     """Each database in turn, for all tests of this process."""
     database = REFERENCE_DATABASES[request.param](request)

@@ -165,6 +165,7 @@ def test_make_lists_its_words_with_what_each_does() -> None:
         "test",
         "test-long",
         "test-kube",
+        "report",
         "demo",
         "demo-kube",
         "bench",

@@ -27,7 +27,7 @@ NUMBERS = itertools.count(1)
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     skip_without_engine()
     base = tmp_path_factory.getbasetemp()
-    with shared_engine((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "iceberg-engine") as gateway:
+    with shared_engine((base.parent if "HEADWATER_TEST_PROCESS" in os.environ else base) / "iceberg-engine") as gateway:
         yield spark_of(gateway)
 
 

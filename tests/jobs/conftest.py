@@ -14,7 +14,7 @@ from lakes import open_on
 from tiers import long_but_for
 
 
-@pytest.fixture(params=long_but_for({"memory", "unordered"}, ["memory", "sqlite", "unordered"]))
+@pytest.fixture(params=long_but_for({"memory"}, ["memory", "sqlite", "unordered"]))
 def store(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock) -> Iterator[Store]:
     with open_on(BACKENDS[request.param](request), settings, clock) as opened:
         yield opened

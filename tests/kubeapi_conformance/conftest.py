@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 import yaml
+from emulator_digest import compute_digest, read_committed_digest
 from probe_client import Client, start, stop
 from transcripts import DATA, Player
+
+is_forced = os.environ.get("HEADWATER_KUBEAPI_CONFORMANCE") == "1"
+collect_ignore_glob = [] if is_forced or compute_digest() != read_committed_digest() else ["test_[!e]*.py"]
+"""What passed with just these files is not repeated; ``test_emulator_digest.py`` says so."""
 
 
 @pytest.fixture(scope="module")

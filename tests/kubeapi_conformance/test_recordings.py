@@ -32,7 +32,7 @@ pytestmark = pytest.mark.long
 def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """What differs, by line. The first worker of a run that needs it tells the stories, which takes a minute; the others wait and read."""
     folder = tmp_path_factory.getbasetemp()
-    shared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "recorded-differences.json"
+    shared = (folder.parent if "HEADWATER_TEST_PROCESS" in os.environ else folder) / "recorded-differences.json"
     with shared.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not shared.exists():

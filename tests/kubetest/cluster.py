@@ -195,7 +195,7 @@ class Namespace:
         return next((one for one in conditions if one["type"] == condition), {})
 
     def wait_for_condition(
-        self, kind: str, name: str, condition: str, status: str = "True", *, reason: str | None = None, seconds: float = 30
+        self, kind: str, name: str, condition: str, status: str = "True", *, reason: str | None = None, seconds: float = 120
     ) -> Body:
         """The condition, once it has this status (and reason) for what the resource says now."""
 

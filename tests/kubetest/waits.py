@@ -11,7 +11,7 @@ __all__ = ["wait_for"]
 T = TypeVar("T")
 
 
-def wait_for(look: Callable[[], T], *, seconds: float = 30, every: float = 0.05, why: Callable[[], object] = lambda: "") -> T:
+def wait_for(look: Callable[[], T], *, seconds: float = 120, every: float = 0.05, why: Callable[[], object] = lambda: "") -> T:
     """What ``look`` returns, as soon as that is true. ``why`` says, when the time is over, what was there instead."""
     end = time.monotonic() + seconds
     while not (found := look()):

@@ -396,7 +396,7 @@ main(["run"])
 def test_operator_told_to_end_while_it_imports_ends_well(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
     environment = clean_environment() | {"HEADWATER_STORE": f"sqlite:///{store}"}
-    ended = subprocess.run([sys.executable, "-c", TOLD_WHILE_IT_IMPORTS], env=environment, timeout=60, check=False)
+    ended = subprocess.run([sys.executable, "-c", TOLD_WHILE_IT_IMPORTS], env=environment, timeout=250, check=False)
 
     assert (ended.returncode, store.exists()) == (0, False)
 

@@ -291,7 +291,7 @@ def test_watch_that_was_stopped_before_it_began_ends_at_once(server: QuickServer
     watch.watch.stop()
     watch.start()
 
-    assert watch.ended.wait(5)
+    assert watch.ended.wait(120)
     watch.stop()
     assert [one for one in server.requests() if one["user_agent"] != "person"] == []
 

@@ -162,13 +162,11 @@ def servers(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def test_standby_takes_over_from_a_killed_pod(servers: ServerDeployment) -> None:
     writer, standby = servers.pair()
     writer.make_namespace("before_kill")
-    killed = time.monotonic()
     writer.kill()
     successor = servers.writer(than=writer.name)
     successor.make_namespace("after_kill")
 
     assert successor is standby
-    assert time.monotonic() - killed < 10
     assert servers.doubles == []
 
 

@@ -50,14 +50,12 @@ def start_process() -> Iterator[Callable[[float], tuple[subprocess.Popen[str], i
 def test_idle_process_ends_well(
     start_process: Callable[[float], tuple[subprocess.Popen[str], int]], number: signal.Signals
 ) -> None:
-    process, port = start_process(20.0)
+    process, port = start_process(500.0)
     with WireConnection(port) as connection:
         assert connection.send(request("GET", "/api/v1/things/a")).answer().status == 200
-        begun = time.monotonic()
         process.send_signal(number)
 
-        assert process.wait(SECONDS) == 0
-        assert time.monotonic() - begun < 5
+        assert process.wait(10 * SECONDS) == 0  # long before it would give up on requests under way
         assert connection.rest() == b""
 
 
@@ -68,7 +66,7 @@ def test_hanging_request_is_cut_short(start_process: Callable[[float], tuple[sub
         time.sleep(0.3)
         process.send_signal(signal.SIGTERM)
 
-        assert process.wait(SECONDS) == 7
+        assert process.wait(10 * SECONDS) == 7
 
 
 def test_second_signal_ends_at_once(start_process: Callable[[float], tuple[subprocess.Popen[str], int]]) -> None:
@@ -81,4 +79,4 @@ def test_second_signal_ends_at_once(start_process: Callable[[float], tuple[subpr
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
 
-        assert process.wait(SECONDS) == 128 + signal.SIGTERM
+        assert process.wait(10 * SECONDS) == 128 + signal.SIGTERM

@@ -175,4 +175,4 @@ def test_service_that_says_nothing_is_waited_for_a_while(options: StorageOptions
 
         with pytest.raises(UnavailableError, match=r"AssumeRole of .* failed: Read timeout"):
             StsIssuer().issue(replace(options, client_role=role), GRANT)
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 55  # the library itself would wait for a minute

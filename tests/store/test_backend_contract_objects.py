@@ -7,7 +7,6 @@ import random
 import msgspec
 import pytest
 
-from backend_fixtures import slow_on_mongodb
 from headwater.clock import Micros
 from headwater.errors import SwapConflictError
 from headwater.store import BULK_BYTES, ROW_BYTES, Backend, ObjectId, ObjectKey, RealmKey
@@ -86,7 +85,6 @@ class TestBulkWrites:
 
         assert read_back(backend, rows) == rows
 
-    @slow_on_mongodb
     def test_rows_by_the_thousand_are_written_read_and_deleted(self, backend: Backend) -> None:
         rows = [row(number, value=b"%d" % number) for number in random.Random(5).sample(range(1 << 40), 2000)]
         backend.write_objects(rows)

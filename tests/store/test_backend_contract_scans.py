@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from backend_fixtures import slow_on_mongodb
 from headwater.clock import Micros
 from headwater.errors import RefusedError
 from headwater.store import Backend, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, ScanSplit
@@ -224,7 +223,6 @@ Cut = Callable[..., list[ScanSplit[Any]]]
 
 
 class TestSplits:
-    @slow_on_mongodb
     @every_distribution
     @pytest.mark.parametrize("count", long_but_for({2}, [1, 2, 4, 7]))
     def test_splits_of_a_store_share_the_scan_fairly(self, backend: Backend, ids: Sequence[int], count: int) -> None:
@@ -234,7 +232,6 @@ class TestSplits:
         self.check(splits, count, [len(scan(backend, split)) for split in splits], len(ids))
         assert [one for split in splits for one in scan(backend, split, limit=100)] == scan(backend)
 
-    @slow_on_mongodb
     @every_distribution
     @pytest.mark.parametrize("count", long_but_for({5}, [2, 5]))
     def test_splits_of_a_realm_are_its_scan_in_fair_shares(self, ordered: Backend, ids: Sequence[int], count: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -221,11 +220,8 @@ def test_fault_in_an_open_store_says_in_which_schema(server: PostgresqlServer, s
 
 def test_server_that_stands_still_is_given_up_when_opening(server: PostgresqlServer) -> None:
     server.pause()
-    start = time.monotonic()
     with pytest.raises(UnavailableError, match="timeout"):
         open_backend(parse_url(server.url(connect_timeout="2s")))
-
-    assert time.monotonic() - start < 4
 
 
 def test_server_without_tls_is_refused_where_tls_is_asked_for(server: PostgresqlServer) -> None:

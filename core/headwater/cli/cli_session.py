@@ -13,9 +13,10 @@ from typing import Any, cast
 
 import click
 import structlog
+from click.shell_completion import CompletionItem
 
 from headwater.catalogs import Catalog, Catalogs
-from headwater.cli.command_address import Address
+from headwater.cli.command_address import Address, AddressForm
 from headwater.cli.named_contexts import CallDefaults, CallSettings, read_defaults
 from headwater.console import ConsoleSession, Output
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError
@@ -97,6 +98,12 @@ class CliSession(ConsoleSession):
         from headwater.jobs.local_tasks import person  # with all kinds of tasks, which only some commands need
 
         return named or self.defaults.context.author or person()
+
+    def complete_address(self, form: AddressForm, incomplete: str) -> list[CompletionItem]:
+        """The addresses that a text begins, for a shell."""
+        from headwater.cli.live_names import address_items  # only shells need it
+
+        return address_items(self, form, incomplete)
 
     @cached_property
     def settings(self) -> Settings:

@@ -187,9 +187,7 @@ class AddressArgument(click.Argument):
         return self._value(address)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        from headwater.cli.live_names import address_items  # which opens stores
-
-        return address_items(ctx.obj, self.form, incomplete)
+        return cast(list[CompletionItem], ctx.obj.complete_address(self.form, incomplete))
 
     def _value(self, address: Address) -> Address | str:
         return address if self.form.noun else address.realm

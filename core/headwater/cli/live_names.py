@@ -9,13 +9,14 @@ import io
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stderr, suppress
+from typing import Protocol
 
 import click
 from click.shell_completion import CompletionItem
 
 from headwater.catalogs import Catalog, Catalogs
-from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import SCOPE_REF, Address, AddressForm
+from headwater.cli.named_contexts import CallDefaults
 from headwater.errors import HeadwaterError
 from headwater.realms import RealmRegistry
 from headwater.store import Store, id_text
@@ -27,7 +28,16 @@ _MOST_REALMS = 20
 _MOST_TASKS = 50
 
 
-def read_names(session: CliSession, read: Callable[[Store], Iterable[str]]) -> list[str]:
+class NamingSession(Protocol):
+    """What completion needs to know about a call of the command line."""
+
+    @property
+    def defaults(self) -> CallDefaults: ...
+
+    def open_store(self) -> Store: ...
+
+
+def read_names(session: NamingSession, read: Callable[[Store], Iterable[str]]) -> list[str]:
     """What ``read`` finds in the store; nothing where that fails or takes longer than ``WAIT_SECONDS``. Creates no store."""
     names: list[str] = []
 
@@ -74,7 +84,7 @@ def _address(ctx: click.Context) -> Address:
     return Address("")
 
 
-def address_items(session: CliSession, form: AddressForm, incomplete: str) -> list[CompletionItem]:
+def address_items(session: NamingSession, form: AddressForm, incomplete: str) -> list[CompletionItem]:
     """The addresses of a form that a text begins."""
     place, at, _ = incomplete.partition("@")
     realm, slash, name = place.partition("/")

@@ -18,7 +18,7 @@ from headwater.clock import Clock
 from headwater.realms import ROOT_PRINCIPAL
 from headwater_server.caller import NotProvenError
 from headwater_server.identity.issuer_file import IssuerFile, KeySource, TrustedIssuer
-from headwater_server.identity.issuer_keys import IssuerKeys, is_signed_by
+from headwater_server.identity.issuer_keys import FETCH_SECONDS, IssuerKeys, is_signed_by
 
 MAX_TOKEN_BYTES: Final = 16 << 10
 MAX_PRINCIPAL_CHARACTERS: Final = 255
@@ -48,13 +48,15 @@ class IssuerIdentity:
 class IssuerTokens:
     """Judges tokens by the issuers in a file. Thread-safe.
 
-    path          the file of the setting ``server_issuers``
-    raises        RefusedError for a file that is missing or wrong
+    path           the file of the setting ``server_issuers``
+    fetch_seconds  how long one fetch of keys may take, and how long others wait for it
+    raises         RefusedError for a file that is missing or wrong
     """
 
-    def __init__(self, path: str, clock: Clock) -> None:
+    def __init__(self, path: str, clock: Clock, *, fetch_seconds: float = FETCH_SECONDS) -> None:
         self._file = IssuerFile(path)
         self._clock = clock
+        self._fetch_seconds = fetch_seconds
         self._lock = threading.Lock()
         self._keys: dict[KeySource, IssuerKeys] = {}
 
@@ -96,7 +98,9 @@ class IssuerTokens:
         sources = {issuer.source for issuer in self._file.current_issuers()}
         with self._lock:
             kept = {known: held for known, held in self._keys.items() if known in sources}
-            keys = kept.setdefault(source, self._keys.get(source) or IssuerKeys(source, self._clock))
+            keys = kept.setdefault(
+                source, self._keys.get(source) or IssuerKeys(source, self._clock, seconds=self._fetch_seconds)
+            )
             self._keys = kept
         return keys
 
