@@ -19,11 +19,11 @@ import msgspec
 
 from headwater.catalogs import release_name
 from headwater.clock import Clock, Micros, as_text
-from headwater.commits import SweptSplit, read_pins, unpin_commits
+from headwater.commits import SweptSplit, read_pins, release_listed, unpin_commits
 from headwater.errors import CorruptionError, NotFoundError, SwapConflictError
 from headwater.files import release_tree
 from headwater.gc.live_set import RowClassifier
-from headwater.gc.retention import CollectionScope, KeepReason, ScopeEntry
+from headwater.gc.retention import CollectionScope, KeepReason, ReferenceOrigin, ScopeEntry
 from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, ObjectKey, ObjectPosition, RealmId, RealmKey, RealmStore, Reference, ScanSplit, Store
 from headwater.tasks import TaskQueue
@@ -231,7 +231,9 @@ def remove_tombstones(
         except SwapConflictError:
             continue  # alive again
         # The row first: a row without a listed name would be a reference that no collection marks.
-        if not release_name(scope.rows, entry.name, older_than=cutoff):
+        if entry.origin is ReferenceOrigin.EXTENSION:
+            release_listed(scope.rows, entry.name, older_than=cutoff)
+        elif not release_name(scope.rows, entry.name, older_than=cutoff):
             release_tree(scope.rows, entry.name, older_than=cutoff)
         result.tombstones_removed += 1
 
