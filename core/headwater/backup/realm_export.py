@@ -19,6 +19,7 @@ import structlog
 
 from headwater.backup.archive_format import (
     ARCHIVE_FORMAT,
+    EXTENSIONS_FORMAT,
     FILE_TABLES_FORMAT,
     ArchivedReference,
     ArchiveEnd,
@@ -49,10 +50,11 @@ from headwater.errors import CorruptionError, FencedError, HeadwaterError, Refus
 from headwater.files import FileScope, FileTable, FileTableDefinition, FileTableState, list_file_tables
 from headwater.files.open_references import open_file_references
 from headwater.gc.live_set import LiveSet
-from headwater.gc.retention import KeepReason
+from headwater.gc.retention import KeepReason, open_scope
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import ObjectId, RealmStore, Store, id_text
 from headwater.store.realm_objects import load_object
+from headwater.store.store_identity import read_least_release
 from headwater.throttle import Fence, FenceWatch, ProgressCallback, no_progress
 
 _log = structlog.get_logger()
@@ -121,6 +123,7 @@ def export_realm(
             done = _written_before(order)
             _let_go(rows, order, fence)
             return done
+    _check_listed(store, realm.id)
     try:
         snapshot = take_snapshot(rows, order.time, owner=order.task, fence=fence)
         done = _write(store, rows, realm, order, snapshot, fence=fence, progress=progress)
@@ -139,10 +142,27 @@ def check_exportable(store: Store, realm_id: str, time: Micros | None) -> None:
     """Pass if a realm can be exported now as of a moment (None: the newest). Raises RefusedError as ``export_realm`` does."""
     realm = _exportable(RealmRegistry(store).read_realm(realm_id), 0)
     rows = store.rows(realm.id, realm.key).without_cache()
+    _check_listed(store, realm.id)
     if time is None:
         check_newest_exportable(rows)
     else:
         check_exportable_time(rows, time)
+
+
+def _check_listed(store: Store, realm_id: str) -> None:
+    """Pass if every living reference stands in a list: an archive has what the lists name, and would leave any other out silently.
+
+    raises        RefusedError that names them
+    """
+    scope = open_scope(store, realm_id)
+    unlisted = [entry.name for entry in scope.find_unlisted()]
+    living = [row.name for row in scope.rows.find_rows(unlisted) if row is not None and row.deleted is None]
+    if living:
+        shown = ", ".join(map(repr, living[:3])) + (", ..." if len(living) > 3 else "")
+        raise RefusedError(
+            f"realm {realm_id!r} has references that no list names ({shown}): an archive would lack them and what they hold, so nothing is"
+            " exported. `headwater fsck` reports what each is and what to do"
+        )
 
 
 def _write(
@@ -155,6 +175,7 @@ def _write(
     fence: Fence,
     progress: ProgressCallback,
 ) -> ExportResult:
+    least, least_name = read_least_release(store) if snapshot.extensions else (0, "")
     contents, still_mine = RealmDigest(pointers=dict(snapshot.pointers)), FenceWatch(fence, rows.clock).check_now_and_then
     manifest = ArchiveManifest(
         realm=realm.id,
@@ -162,10 +183,14 @@ def _write(
         exported=rows.clock.now(),
         task=id_text(order.task),
         definition=realm_definition(realm),
+        extensions=sorted(snapshot.extensions),
+        least_release=least,
+        least_name=least_name,
     )
     with _file_faults(order.file), _temporary(order) as (file, temporary):
         tables = archived_tables(rows)
-        blocks = BlockWriter(file, archive_format=FILE_TABLES_FORMAT if tables else ARCHIVE_FORMAT)
+        plain = FILE_TABLES_FORMAT if tables else ARCHIVE_FORMAT
+        blocks = BlockWriter(file, archive_format=EXTENSIONS_FORMAT if snapshot.extensions else plain)
         blocks.add_record(BlockKind.MANIFEST, msgspec.json.encode(manifest))
         for name in sorted(snapshot.pointers, key=str.encode):
             blocks.add_record(BlockKind.REFERENCES, ArchivedReference(name, snapshot.pointers[name]).record())

@@ -51,6 +51,7 @@ from headwater.store import (
     id_time,
     object_type,
 )
+from headwater.store.store_identity import RELEASE, RELEASE_NAME, check_may_maintain, raise_least_release
 from headwater.throttle import Fence, FenceWatch, ProgressCallback, no_progress
 
 _REFERENCES = 200
@@ -151,6 +152,7 @@ class _RealmLoad:
 
     def load(self, to: RealmState) -> Realm:
         realms = RealmRegistry(self.store)
+        self._check_release()
         self._check_clock()
         if self.checked.end.file_tables:
             check_room(self.store, str(self.file))
@@ -173,6 +175,17 @@ class _RealmLoad:
             )
         now = realms.update_realm(now, deletion_protection=protected)
         return realms.move_realm(now, to, fence=self.fence)
+
+    def _check_release(self) -> None:
+        """Pass if this release may maintain the store, and what the archive brings into it."""
+        check_may_maintain(self.store, "an import")
+        manifest = self.checked.manifest
+        if manifest.least_release > RELEASE:
+            raise RefusedError(
+                f"archive {str(self.file)!r} has references ({', '.join(manifest.extensions[:3])}) that only release"
+                f" {manifest.least_name or 'a later one'} or a later one may maintain (number {manifest.least_release}; this release has"
+                f" {RELEASE}): import it with that one"
+            )
 
     def _take_up_marks(self, realms: RealmRegistry) -> None:
         """Take up all marks of files in the store: what the archive names may have been marked, once nothing else named it any more."""
@@ -263,6 +276,9 @@ class _RealmLoad:
         If the first attempt pauses before it creates the reference, nobody has raised the version, and it removes what it creates:
         no name comes back after its deletion.
         """
+        manifest = self.checked.manifest
+        if manifest.extensions:  # before the first of them is there
+            raise_least_release(self.store, max(manifest.least_release, RELEASE), manifest.least_name or RELEASE_NAME)
         for batch in _batches(sorted(self.checked.pointers, key=str.encode)):
             waiting = batch
             for _ in range(_TRIES):

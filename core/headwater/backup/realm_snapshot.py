@@ -25,7 +25,9 @@ from headwater.catalogs.registry import (
 from headwater.clock import Micros, as_text
 from headwater.commits import (
     AbsentReference,
+    Commit,
     Head,
+    extensions_at,
     no_state_error,
     pin_commits,
     read_collection,
@@ -46,10 +48,11 @@ _LOOKS = 5
 
 @dataclass(frozen=True, slots=True)
 class RealmSnapshot:
-    """``pointers`` maps each reference that existed at ``time`` to its newest commit by then."""
+    """``pointers`` maps each reference that existed at ``time`` to its newest commit by then; ``extensions`` names those of extensions."""
 
     time: Micros
     pointers: Mapping[str, ObjectId | None]
+    extensions: frozenset[str] = frozenset()
 
     @property
     def commits(self) -> dict[ObjectId, list[str]]:
@@ -74,9 +77,22 @@ def take_snapshot(rows: RealmStore, time: Micros | None, *, owner: ObjectId, fen
     watch = FenceWatch(fence, rows.clock).check_now_and_then
     snapshot = _read_newest(looked, watch) if time is None else _read_past(looked, time, watch)
     fence()
+    _check_commits(rows, snapshot)
     pin_commits(rows, owner, snapshot.commits, fence=fence)
     check_remembered(rows, snapshot.time, now=rows.clock.now())
     return snapshot
+
+
+def _check_commits(rows: RealmStore, snapshot: RealmSnapshot) -> None:
+    """Pass if the references of extensions point to commits. RefusedError otherwise: nothing else can be pinned."""
+    pointers = {name: pointer for name in snapshot.extensions if (pointer := snapshot.pointers.get(name)) is not None}
+    read = rows.read_pointing(list(pointers.values())) if pointers else []
+    for name, seen in zip(pointers, read, strict=True):
+        if seen is not None and seen.type != Commit.type_name:
+            raise RefusedError(
+                f"reference {name!r} of realm {rows.realm!r}, of an extension, points to an object of type {seen.type!r}: an archive has"
+                " commits alone, so nothing is exported; export what it holds by the extension, and remove the reference"
+            )
 
 
 def find_present(rows: RealmStore, fence: Callable[[], None] = lambda: None) -> RealmSnapshot | None:
@@ -89,7 +105,7 @@ def find_present(rows: RealmStore, fence: Callable[[], None] = lambda: None) -> 
         walk.walk()
         time = rows.clock.now()  # between the two looks: the state of all that did not change from one to the other
         if walk.is_unchanged():
-            return RealmSnapshot(time, walk.pointers)
+            return RealmSnapshot(time, walk.pointers, walk.extensions)
     return None
 
 
@@ -116,7 +132,7 @@ def _read_past(rows: RealmStore, time: Micros, fence: Callable[[], None]) -> Rea
     check_exportable_time(rows, time)
     walk = _PastWalk(rows, fence, time)
     walk.walk()
-    return RealmSnapshot(time, walk.pointers)
+    return RealmSnapshot(time, walk.pointers, walk.extensions)
 
 
 def _restless_error(rows: RealmStore, young: NotFoundError) -> UnavailableError:
@@ -136,6 +152,7 @@ class _ReferenceWalk(ABC):
         self.rows = rows
         self.fence = fence
         self.pointers: dict[str, ObjectId | None] = {}
+        self.extensions: frozenset[str] = frozenset()
 
     @abstractmethod
     def unfilled_error(self) -> NotFoundError:
@@ -158,6 +175,9 @@ class _ReferenceWalk(ABC):
         if catalogs is None:
             return
         self._look_at(own_references_at(catalogs))
+        names = [entry.name for entry in extensions_at(catalogs, self.rows)]
+        self._look_at(names)
+        self.extensions = frozenset(names).intersection(self.pointers)
         for catalog_id in catalog_ids_at(catalogs):
             name = own_reference(catalog_id, OwnRefKind.REFS)
             refs = self._head(name)

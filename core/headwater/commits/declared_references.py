@@ -210,7 +210,7 @@ def declared_reference(name: str, *, is_system: bool) -> tuple[DeclaredReference
     raises        RefusedError when an entry point cannot be loaded, or is not a DeclaredReference
     """
     return next(
-        (found for found in _declared() if found[0].is_system == is_system and found[0].covers(name)),
+        (found for found in installed_declarations() if found[0].is_system == is_system and found[0].covers(name)),
         None,
     )
 
@@ -221,7 +221,7 @@ def catalog_extensions(rows: RealmReader, catalog_id: str) -> list[str]:
 
 
 @cache
-def _declared() -> Sequence[tuple[DeclaredReference, str]]:
+def installed_declarations() -> Sequence[tuple[DeclaredReference, str]]:
     found: list[tuple[DeclaredReference, str]] = []
     for points in entry_points_of(REFERENCES_GROUP).values():
         for point in points:

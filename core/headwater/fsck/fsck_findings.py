@@ -64,7 +64,17 @@ class FindingCode(StrEnum):
     )
     REFERENCE_MISSING = "REFERENCE_MISSING", _DAMAGE, "a reference that every realm has is not there"
     NAME_WITHOUT_ROW = "NAME_WITHOUT_ROW", _LEFTOVER, "a name is listed, but was never given a row"
-    ROW_WITHOUT_NAME = "ROW_WITHOUT_NAME", _TROUBLE, "a living reference stands in no list: what it points to will be collected"
+    ROW_WITHOUT_NAME = (
+        "ROW_WITHOUT_NAME",
+        _TROUBLE,
+        "a living reference stands in no list: nobody finds it, no archive has it, and collections keep what it points to",
+    )
+    REFERENCE_UNKNOWN = (
+        "REFERENCE_UNKNOWN",
+        _TROUBLE,
+        "a living reference is of a kind that neither this release nor an installed package knows: collections keep what it points to",
+    )
+    RELEASE_TOO_OLD = "RELEASE_TOO_OLD", _TROUBLE, "only a later release may maintain this store: this one refuses"
     TOMBSTONE_WITHOUT_NAME = "TOMBSTONE_WITHOUT_NAME", _LEFTOVER, "a deleted reference stands in no list any more"
     OBJECT_DAMAGED = "OBJECT_DAMAGED", _DAMAGE, "the bytes of an object that no head reaches are damaged"
     PART_LEFT_OVER = "PART_LEFT_OVER", _LEFTOVER, "a row belongs to an older writing of its object"
@@ -174,8 +184,9 @@ class FsckContext:
 
     @property
     def living(self) -> list[Reference]:
-        """The references that point to a commit."""
-        return [row for row in self.references.values() if row.deleted is None and row.pointer is not None]
+        """The references that point to a commit, listed or not."""
+        rows = [*self.references.values(), *self.unlisted]
+        return [row for row in rows if row.deleted is None and row.pointer is not None]
 
     def finding(
         self,
@@ -210,10 +221,7 @@ def open_context(store: Store, scope: CollectionScope, progress: ProgressCallbac
         fault = str(unreadable)
         listed = [ScopeEntry(row.name, "/heads/" in row.name or "/tags/" in row.name) for row in scope.rows.scan_references()]
     references = _read(scope.rows, [entry.name for entry in listed])
-    strange = [row.name for row in scope.rows.scan_references() if row.name not in references]
-    if strange and not fault:
-        names = {entry.name for entry in scope.list_references()}
-        strange = [name for name in strange if name not in names]
+    strange = [] if fault else [entry.name for entry in scope.find_unlisted(listed)]
     return FsckContext(store, scope, now, listed, references, list(_read(scope.rows, strange).values()), fault, progress)
 
 

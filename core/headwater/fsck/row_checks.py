@@ -120,7 +120,7 @@ _TRIES = 10
 
 def check_times(context: FsckContext) -> Iterator[FsckFinding]:
     """Report references whose commits, or whose own row, lie further in the future than clocks may differ."""
-    for row in context.references.values():
+    for row in (*context.references.values(), *context.unlisted):
         if is_row_ahead(context.rows, row):
             yield context.finding(
                 FindingCode.TIME_AHEAD,

@@ -23,6 +23,7 @@ from headwater.index import IndexValue
 from headwater.jobs.task_runs import COLLECT, LOAD, PURGE
 from headwater.realms import REALMS, Realm, RealmRegistry, RealmState
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, ReadableRows, RealmKey, Store, Versioned, id_of, id_text
+from headwater.store.store_identity import check_may_maintain
 from headwater.tasks import EntryFault, TaskQueue, entry_faults
 from headwater.throttle import ProgressCallback, no_progress
 
@@ -48,6 +49,7 @@ def check_store(
     if realm is not None:
         return _check_realm(store, RealmRegistry(store).read_realm(realm), fence, progress)
     findings = list(_check_rows(store, SYSTEM_REALM, fence, progress))
+    findings += _check_release(store)
     realms, fault = listed_realms(store)
     findings += fault
     for number, listed in enumerate(realms):
@@ -55,6 +57,14 @@ def check_store(
         findings += _check_realm(store, listed, fence, progress)
     progress(len(realms), len(realms), "realms checked")
     return findings + list(check_realm_keys(store))
+
+
+def _check_release(store: Store) -> Iterator[FsckFinding]:
+    try:
+        check_may_maintain(store, "maintenance")
+    except RefusedError as fault:
+        repair = "use that release for collections, purges, repairs and imports, and stop the maintenance of this one"
+        yield FsckFinding(FindingCode.RELEASE_TOO_OLD, SYSTEM_REALM, "store", str(fault), repair)
 
 
 def _check_realm(store: Store, realm: Realm, fence: Callable[[], None], progress: ProgressCallback) -> list[FsckFinding]:
