@@ -177,7 +177,7 @@ class LiveMarker:
         """Mark what a reference keeps that is not Headwater's own. It may point to any object, perhaps of a type that cannot be walked."""
         try:
             self._why = KeepReason.HEAD
-            walk.push(self._plain_roots(listed, row), None)
+            walk.push(self.plain_roots(listed, row), None)
             self._run(walk)
             self._mark_lines([(listed, row)], cuts, walk)
         except CorruptionError as fault:
@@ -189,7 +189,7 @@ class LiveMarker:
                 " release that did"
             ) from fault
 
-    def _plain_roots(self, listed: ScopeEntry, row: Reference) -> list[ObjectId]:
+    def plain_roots(self, listed: ScopeEntry, row: Reference) -> list[ObjectId]:
         """What such a reference points to, or left within the grace, that is not a commit."""
         kinds = self._kinds(listed, row)
         return [pointer for pointer in self._pointers(row) if kinds.get(pointer) not in (None, Commit.type_name)]
