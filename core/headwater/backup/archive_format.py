@@ -30,7 +30,7 @@ from headwater.catalogs.registry import parse_reference
 from headwater.clock import Micros
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, UnavailableError
 from headwater.realms import REALM_REFERENCES, Realm, RealmFields
-from headwater.store import SYSTEM_KEY, ObjectId, RealmId, StoredObject, id_text, is_fixed, unknown_pointers_reason
+from headwater.store import SYSTEM_KEY, ObjectId, RealmId, StoredObject, id_text, id_time, is_fixed, unknown_pointers_reason
 from headwater.store.stored_objects import decode_object
 
 ARCHIVE_FORMAT = 1
@@ -366,6 +366,11 @@ class ArchiveEnd(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
             file_tables=contents.file_tables,
             file_references=contents.file_references,
         )
+
+
+def ids_until(end: ArchiveEnd) -> Micros:
+    """The time after the newest id in an archive; 0 for none. Until then a process could make one of its ids again."""
+    return Micros(id_time(end.newest) + 1000) if end.objects else Micros(0)  # the time of an id is exact to the millisecond
 
 
 def file_table_counts(end: ArchiveEnd) -> dict[str, int]:

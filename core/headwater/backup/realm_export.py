@@ -30,6 +30,7 @@ from headwater.backup.archive_format import (
     SealedObject,
     check_archive,
     file_table_counts,
+    ids_until,
     open_sealed,
     realm_definition,
 )
@@ -80,18 +81,28 @@ class ExportOrder:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """The contents of a written archive."""
+    """The contents of a written archive.
+
+    importable_from  the first time at which it can be imported, where that lies ahead: it has ids of a clock that was ahead
+    """
 
     file: Path
     manifest: ArchiveManifest
     end: ArchiveEnd
     file_bytes: int
+    importable_from: Micros | None = None
+
+    @classmethod
+    def of(cls, rows: RealmStore, file: Path, manifest: ArchiveManifest, end: ArchiveEnd, file_bytes: int) -> ExportResult:
+        until = ids_until(end)
+        return cls(file, manifest, end, file_bytes, until if until > rows.credible_until(rows.clock.now()) else None)
 
     def as_plain(self) -> dict[str, Any]:
         return {
             "file": str(self.file),
             "realm": self.manifest.realm,
             "asOf": as_text(self.manifest.as_of),
+            **({} if self.importable_from is None else {"importableFrom": as_text(self.importable_from + 999_999)}),
             "references": self.end.references,
             "objects": self.end.objects,
             "types": dict(self.end.types),
@@ -120,7 +131,7 @@ def export_realm(
     with _file_faults(order.file):
         _remove_leftovers(order)
         if order.file.exists():
-            done = _written_before(order)
+            done = _written_before(rows, order)
             _let_go(rows, order, fence)
             return done
     _check_listed(store, realm.id)
@@ -212,7 +223,7 @@ def _write(
         os.fsync(file.fileno())
         fence()
         _publish(temporary, order.file)
-    return ExportResult(order.file, manifest, end, blocks.size_bytes)
+    return ExportResult.of(rows, order.file, manifest, end, blocks.size_bytes)
 
 
 def _write_table(
@@ -245,12 +256,12 @@ def _exportable(realm: Realm, key: int) -> Realm:
     return realm
 
 
-def _written_before(order: ExportOrder) -> ExportResult:
+def _written_before(rows: RealmStore, order: ExportOrder) -> ExportResult:
     """The archive that an earlier attempt of this task put in place before it died without recording it; None if there is none."""
     with contextlib.suppress(HeadwaterError):
         checked = check_archive(order.file)
         if checked.manifest.task == id_text(order.task):
-            return ExportResult(order.file, checked.manifest, checked.end, order.file.stat().st_size)
+            return ExportResult.of(rows, order.file, checked.manifest, checked.end, order.file.stat().st_size)
     raise RefusedError(f"there is a file {str(order.file)!r} already: nothing is overwritten, name another one or take it away")
 
 

@@ -26,6 +26,7 @@ from headwater.backup.archive_format import (
     SealedObject,
     check_archive,
     file_table_counts,
+    ids_until,
     open_archive,
     read_blocks,
     read_objects,
@@ -34,7 +35,7 @@ from headwater.backup.archive_format import (
 from headwater.backup.file_table_load import check_room, load_file_tables
 from headwater.backup.realm_export import sealed_objects
 from headwater.catalogs.file_marks import take_up_realm
-from headwater.clock import Micros, as_text
+from headwater.clock import as_text
 from headwater.errors import CorruptionError, FencedError, RefusedError, SwapConflictError, UnavailableError
 from headwater.files import FILE_TABLES, parse_tree_reference
 from headwater.realms import Realm, RealmRegistry, RealmState
@@ -48,7 +49,6 @@ from headwater.store import (
     Versioned,
     checked_realm_id,
     fixed_id,
-    id_time,
     object_type,
 )
 from headwater.store.store_identity import RELEASE, RELEASE_NAME, check_may_maintain, raise_least_release
@@ -199,7 +199,7 @@ class _RealmLoad:
         # deletion protection is set at the end: a realm that fails to load must be purgeable
         fields = realm_fields(self.checked.manifest, str(self.file)) | {
             "deletion_protection": False,
-            "loaded_until": self._ids_until(),
+            "loaded_until": ids_until(self.checked.end),
         }
         self.fence()
         realm = realms.find_realm(self.realm_id) or realms.create_realm(self.realm_id, **fields)
@@ -237,15 +237,11 @@ class _RealmLoad:
 
         A process whose clock is behind is kept from that by the guards of the realm, which is told the time.
         """
-        if self.store.clock.now() < self._ids_until():
+        if self.store.clock.now() < ids_until(self.checked.end):
             raise RefusedError(
                 f"archive {str(self.file)!r} has objects whose ids are ahead of this machine's clock: it can be imported from"
-                f" {as_text(self._ids_until() + 999_999)} on"
+                f" {as_text(ids_until(self.checked.end) + 999_999)} on"
             )
-
-    def _ids_until(self) -> Micros:
-        end = self.checked.end
-        return Micros(id_time(end.newest) + 1000) if end.objects else Micros(0)  # the time of an id is exact to the millisecond
 
     def _write_objects(self, rows: RealmStore, state: Versioned[LoadProgress]) -> None:
         total, done = self.checked.end.objects, 0

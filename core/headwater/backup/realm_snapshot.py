@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from headwater.catalogs import reference_text
 from headwater.catalogs.registry import (
@@ -40,6 +41,7 @@ from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Reference
 from headwater.throttle import FenceWatch
 
+NameT = TypeVar("NameT")
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 _NAMES = 500
 _LOOKS = 5
@@ -105,7 +107,7 @@ def find_present(rows: RealmStore, fence: Callable[[], None] = lambda: None) -> 
         walk.walk()
         time = rows.clock.now()  # between the two looks: the state of all that did not change from one to the other
         if walk.is_unchanged():
-            return RealmSnapshot(time, walk.pointers, walk.extensions)
+            return RealmSnapshot(walk.settled_time(time), walk.pointers, walk.extensions)
     return None
 
 
@@ -226,6 +228,21 @@ class _PresentWalk(_ReferenceWalk):
     def __init__(self, rows: RealmStore, fence: Callable[[], None]) -> None:
         super().__init__(rows, fence)
         self._seen: dict[str, _RowState | None] = {}
+        # Invariant: the last time at which a reference was made, moved or deleted, so far.
+        self._changed = Micros(0)
+
+    def settled_time(self, looked: Micros) -> Micros:
+        """The moment by which the references are as they were at ``looked``: that of their last change, as their own times have it.
+
+        A commit that is under way carries the time at which it began. If the moment was that of the look, it would lie before it, and
+        whoever reads the realm as of that moment later would see a commit that the archive does not have. What comes on top of the last
+        commit is later than that, and before the newest time that is readable nothing can appear any more.
+        """
+        commits = [pointer for pointer in self.pointers.values() if pointer is not None]
+        times = [self._changed]
+        for some in _portions(list(dict.fromkeys(commits))):
+            times += [commit.time for commit in self.rows.read_many(some, Commit) if commit is not None]
+        return min(looked, max(*times, newest_readable(looked, self.rows.settings)))
 
     def unfilled_error(self) -> NotFoundError:
         return NotFoundError(
@@ -234,6 +251,8 @@ class _PresentWalk(_ReferenceWalk):
 
     def state_of(self, name: str, row: Reference | None, relisted: Micros | None) -> ObjectId | AbsentReference | None:
         self._seen[name] = _state(row)
+        if row is not None:
+            self._changed = Micros(max(self._changed, row.created, row.deleted or 0, *(move.time for move in row.moves)))
         return AbsentReference() if row is None or row.deleted is not None else row.pointer
 
     def is_unchanged(self) -> bool:
@@ -249,7 +268,7 @@ def _state(row: Reference | None) -> _RowState | None:
     return None if row is None else (row.version, row.created, row.deleted, row.pointer)
 
 
-def _portions(names: Sequence[str]) -> Iterator[Sequence[str]]:
+def _portions(names: Sequence[NameT]) -> Iterator[Sequence[NameT]]:
     return (names[start : start + _NAMES] for start in range(0, len(names), _NAMES))
 
 

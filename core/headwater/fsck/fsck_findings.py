@@ -109,6 +109,11 @@ class FindingCode(StrEnum):
     RUN_UNREADABLE = "RUN_UNREADABLE", _DAMAGE, "the record of a run, or a piece of its report, is listed and cannot be read"
     TURN_UNREADABLE = "TURN_UNREADABLE", _DAMAGE, "whose turn it is to scan the store cannot be read: nothing is collected"
     TASK_MISSING = "TASK_MISSING", _DAMAGE, "a task is listed, but not there"
+    TASK_AHEAD = (
+        "TASK_AHEAD",
+        _TROUBLE,
+        "a task waits for a time that a clock chose which was ahead: it is due much later than it was meant to be",
+    )
     TASK_ENTRY_STALE = "TASK_ENTRY_STALE", _LEFTOVER, "the entry of a task contradicts it"
     REALM_UNREADABLE = "REALM_UNREADABLE", _DAMAGE, "the list of realms, or a realm's definition, cannot be read"
     PURGE_ABANDONED = "PURGE_ABANDONED", _TROUBLE, "a realm is PURGING, and no task purges it"

@@ -24,7 +24,7 @@ from headwater.jobs.task_runs import COLLECT, LOAD, PURGE
 from headwater.realms import REALMS, Realm, RealmRegistry, RealmState
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, ReadableRows, RealmKey, Store, Versioned, id_of, id_text
 from headwater.store.store_identity import check_may_maintain
-from headwater.tasks import EntryFault, TaskQueue, entry_faults
+from headwater.tasks import EntryFault, TaskQueue, TaskState, entry_faults
 from headwater.throttle import ProgressCallback, no_progress
 
 _SERVED = (RealmState.ACTIVE, RealmState.INACTIVE)
@@ -316,7 +316,33 @@ _PAUSES_SECONDS = (0.1, 0.4, 1.5)
 
 
 def check_tasks(context: FsckContext) -> Iterator[FsckFinding]:
-    """Report entries that name a missing task or contradict it."""
+    """Report entries that name a missing task or contradict it, and tasks that wait for a time of a clock that was ahead."""
+    yield from _check_entries(context)
+    yield from _check_due(context)
+
+
+def _check_due(context: FsckContext) -> Iterator[FsckFinding]:
+    credible = context.rows.credible_until(context.rows.clock.now())
+    try:
+        waiting = TaskQueue(context.store).list_tasks(state=TaskState.WAITING)
+    except HeadwaterError:
+        return  # the reference cannot be read: reported with the heads
+    for task in waiting:
+        # When it is due may be far away by intention; when it was asked for, tried or retried is past by any clock that is right.
+        attempts = (time for attempt in task.value.attempts for time in (attempt.started, attempt.ended or 0))
+        noted = max(task.value.created, task.value.retried or 0, *attempts, 0)
+        if min(noted, task.value.due) > credible:
+            name = id_text(task.id)
+            yield context.finding(
+                FindingCode.TASK_AHEAD,
+                name,
+                f"task {name} ({task.value}) was submitted or tried at {as_text(noted)} by a clock that was ahead, and waits until"
+                f" {as_text(task.value.due)}; it is {as_text(context.now)} now",
+                f"`headwater task run-now {name}` runs it now, `headwater task cancel {name}` takes it away",
+            )
+
+
+def _check_entries(context: FsckContext) -> Iterator[FsckFinding]:
     told: set[tuple[FindingCode, str]] = set()
     try:
         for fault in _lasting_faults(context):
