@@ -101,7 +101,7 @@ def create_reference_at(
 
 
 def delete_moving_reference(rows: RealmStore, reference: str, fence: Callable[[], None] | None = None) -> bool:
-    """Delete a reference wherever it is at; False: it is gone already. ``fence`` is called before each attempt.
+    """Delete a reference for good, wherever it is at; False: it is gone already. ``fence`` is called before each attempt.
 
     raises        UnavailableError: others move it all the time
     """
@@ -112,7 +112,7 @@ def delete_moving_reference(rows: RealmStore, reference: str, fence: Callable[[]
         if fence is not None:
             fence()
         try:
-            rows.delete_reference(row)
+            rows.delete_reference(row, is_final=True)
         except SwapConflictError:
             continue
         return True

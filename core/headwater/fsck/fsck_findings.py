@@ -79,6 +79,11 @@ class FindingCode(StrEnum):
     OBJECT_DAMAGED = "OBJECT_DAMAGED", _DAMAGE, "the bytes of an object that no head reaches are damaged"
     PART_LEFT_OVER = "PART_LEFT_OVER", _LEFTOVER, "a row belongs to an older writing of its object"
     TIME_AHEAD = "TIME_AHEAD", _TROUBLE, "a row lies further in the future than clocks may differ"
+    MOVES_CROWDED = (
+        "MOVES_CROWDED",
+        _TROUBLE,
+        "a reference is moved so often that it soon cannot be moved, deleted or created again within the grace period",
+    )
     COMMITS_AHEAD = "COMMITS_AHEAD", _TROUBLE, "a reference's commits carry times of a clock that was ahead"
     COLLECTION_REFUSED = "COLLECTION_REFUSED", _TROUBLE, "the next collection would refuse to delete anything"
     SWEEP_ABANDONED = "SWEEP_ABANDONED", _TROUBLE, "a collection was interrupted while it swept, and nobody goes on with it"
