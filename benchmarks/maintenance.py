@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.disk import working_folder
 from benchmarks.floor import Floor
-from benchmarks.litter import REALM, Litter, ShiftedClock, littered
+from benchmarks.litter import CATALOG, REALM, Litter, ShiftedClock, littered
 from benchmarks.options import Options, others_are_there, read_options
 from benchmarks.peak import peak_of
 from benchmarks.pictures import Curve, Series
@@ -22,13 +22,14 @@ from benchmarks.places import Place, open_places
 from benchmarks.report import Row, at_least_of_floor, at_most, say, show, write_results
 from benchmarks.timing import median, timed
 
+from headwater.catalogs import Catalogs
 from headwater.gc import CollectionResult, collect_realm, open_marker, open_scope
 from headwater.purge.realm_purge import purge_realm
 from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectKey, Store, open_store
 
 SUITE = "maintenance"
-PARTS = ("sweep", "purge", "mark", "memory", "pack")
+PARTS = ("sweep", "purge", "mark", "branches", "memory", "pack")
 DAY = 24 * 3600.0
 MIB = 1024 * 1024
 WHOLE = "whole collection"
@@ -43,14 +44,16 @@ class Scale:
     littered: int
     """Objects of the realm of which half is garbage, of the one that is purged, and of those that others pack."""
     rounds: int
+    branches: tuple[int, ...]
+    """Branches of the realms that are collected after half of them were made since the last collection."""
 
     @property
     def largest(self) -> int:
         return self.sizes[-1]
 
 
-FULL = Scale(sizes=(10_000, 100_000, 1_000_000), littered=100_000, rounds=3)
-QUICK = Scale(sizes=(200, 1000), littered=400, rounds=1)
+FULL = Scale(sizes=(10_000, 100_000, 1_000_000), littered=100_000, rounds=3, branches=(100, 1000, 4000))
+QUICK = Scale(sizes=(200, 1000), littered=400, rounds=1, branches=(20, 60))
 
 
 def main(arguments: list[str]) -> int:
@@ -66,7 +69,13 @@ def main(arguments: list[str]) -> int:
         if options.wants("pack") and others_are_there():
             rows += list(packs(folder, scale, rows))
     print(show(rows))
-    settings = {"sizes": scale.sizes, "littered": scale.littered, "rounds": scale.rounds, "load_before": options.load}
+    settings = {
+        "sizes": scale.sizes,
+        "littered": scale.littered,
+        "rounds": scale.rounds,
+        "branches": scale.branches,
+        "load_before": options.load,
+    }
     kept = write_results(
         SUITE, rows, settings=settings, is_quick=options.is_part, versions=versions, folder=options.into, curves=curves
     )
@@ -83,6 +92,8 @@ def measure(place: Place, scale: Scale, options: Options, curves: list[Curve]) -
         yield from purges(place, scale)
     if options.wants("mark"):
         yield from marks(place, scale)
+    if options.wants("branches") and place.is_shared:
+        yield from branches(place, scale)
     if options.wants("memory") and place.is_shared:
         if not options.wants("sweep"):
             _made(place, _name(scale.largest, FEW), scale.largest, FEW)
@@ -214,6 +225,37 @@ def _mark(store: Store) -> float:
     scope = open_scope(store, REALM)
     found = scope.find_references()
     return timed(open_marker(scope).mark, found)
+
+
+def branches(place: Place, scale: Scale) -> Iterator[Row]:
+    """What one branch costs a collection, where half of them were made since the last one."""
+    costs = []
+    for count in scale.branches:
+        say(f"{place.name}: {count:,} branches")
+        name = f"branches_{count}"
+        with open_store(place.url(name), clock=ShiftedClock(-4 * DAY)) as first:
+            littered(first, 100, 0.0)
+            _branch(first, count // 2, "a")
+        with open_store(place.url(name), clock=ShiftedClock(-2 * DAY)) as second:
+            collect_realm(second, REALM)
+            _branch(second, count // 2, "b")
+        with open_store(place.url(name)) as store, place.apart():
+            costs.append(timed(collect_realm, store, REALM) / count)
+        yield Row(f"a branch in a collection, of {count:,}", place.name, costs[-1] * 1000, "ms", None)
+    yield Row(
+        f"a branch in a collection: {scale.branches[-1]:,} by {scale.branches[0]:,}",
+        place.name,
+        costs[-1] / costs[0],
+        "times",
+        None,
+        at_most(1.3),
+    )
+
+
+def _branch(store: Store, count: int, prefix: str) -> None:
+    lake = Catalogs(RealmRegistry(store).open_realm(REALM)).open_catalog(CATALOG)
+    for number in range(count):
+        lake.create_branch(f"{prefix}{number}")
 
 
 def memory(place: Place, scale: Scale) -> Iterator[Row]:

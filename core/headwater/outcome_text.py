@@ -60,7 +60,13 @@ def _collection_lines(outcome: Mapping[str, Any]) -> list[str]:
 
 def _export_lines(outcome: Mapping[str, Any]) -> list[str]:
     size = bytes_text(outcome["fileBytes"])
-    return [f"realm {outcome['realm']} as of {outcome['asOf']} is in {outcome['file']} ({size})"]
+    lines = [f"realm {outcome['realm']} as of {outcome['asOf']} is in {outcome['file']} ({size})"]
+    if ahead := outcome.get("importableFrom"):
+        lines.append(
+            f"it has objects whose ids a clock made that was ahead: it can be imported from {ahead} on, and is no backup before;"
+            " until then keep a backup of the database"
+        )
+    return lines
 
 
 def _load_lines(outcome: Mapping[str, Any]) -> list[str]:

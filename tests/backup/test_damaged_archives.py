@@ -119,7 +119,7 @@ def test_archive_whose_blocks_were_moved_makes_no_realm(target: Store, archive: 
 def test_archive_of_another_format_is_refused_with_both_numbers(target: Store, archive: Path, raw: bytes) -> None:
     archive.write_bytes(raw[:7] + b"\x09" + raw[8:])
 
-    assert "format 9, and this release reads formats 1 and 2" in str(refusal(target, archive))
+    assert "format 9, and this release reads formats 1 to 3" in str(refusal(target, archive))
 
 
 @pytest.mark.parametrize("text", [b"", b"HW", b"PK\x03\x04 another kind of archive"])

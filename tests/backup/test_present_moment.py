@@ -21,6 +21,7 @@ from headwater.backup import (
     newest_readable,
     realm_snapshot,
 )
+from headwater.backup.archive_format import check_archive
 from headwater.catalogs import Catalogs
 from headwater.clock import Micros
 from headwater.errors import UnavailableError
@@ -66,7 +67,7 @@ def test_table_put_just_now_is_in_the_archive(store: Store, target: Store, clock
     done = exported(store, tmp_path / "now.realm")
     load_realm(target, "copy", done.file)
 
-    assert done.manifest.as_of == clock.now()
+    assert done.manifest.as_of == clock.now() - 1000  # that of the commit
     assert tables(target, "copy") == ["customers", "late", "orders"]
 
 
@@ -96,6 +97,30 @@ def test_two_branches_are_shown_as_they_were_together(store: Store, settings: Se
 
     assert call > 10
     assert told == {(False, False), (True, True)}
+
+
+def test_moment_of_an_archive_has_no_commit_that_was_under_way(
+    store: Store, settings: Settings, clock: FakeClock, tmp_path: Path
+) -> None:
+    """A commit has the time at which it began. An export looks before it takes effect, and later the realm is read as of its moment."""
+    put(store, "early")
+    writer, faulty, other = disturbed(store, settings, clock)
+    passing, done = writer.clock, list[Micros]()
+
+    def export() -> None:
+        assert isinstance(passing, FakeClock)
+        passing.advance(1)
+        done.append(exported(other, tmp_path / "now.realm").manifest.as_of)
+        passing.advance(1)
+
+    faulty.intervene("swap_reference", export)
+    put(writer, "late")
+    passing.sleep(SLACK)
+    [moment] = done
+    then = exported(other, tmp_path / "then.realm", time=moment)
+
+    assert check_archive(tmp_path / "now.realm").pointers == check_archive(then.file).pointers
+    assert "late" in tables(other, REALM)
 
 
 @pytest.mark.parametrize("change", ["a new branch", "a deleted branch", "a branch made anew", "a new catalog"])

@@ -16,7 +16,8 @@ from headwater.errors import RefusedError
 from headwater.fsck import FindingCode, FsckFinding, RepairAction, check_store, plan_repairs, repair_realm
 from headwater.gc import collect_realm
 from headwater.realms import HistoryRetention, RealmRegistry, RealmState
-from headwater.store import SYSTEM_REALM, ObjectId, RealmStore, Store
+from headwater.store import SYSTEM_REALM, ObjectId, RealmStore, Store, id_text
+from headwater.tasks import TaskQueue
 
 FIVE_YEARS = 5 * 365 * 86400.0
 
@@ -260,3 +261,15 @@ def test_doubtful_clock_mends_nothing(store: Store, poisoned: list[ObjectId], cl
     late = open_on(store.backend, store.settings, FakeClock(clock.now() + 40 * 86_400_000_000))
 
     assert all("not done" in result for result in mend(late))
+
+
+def test_fsck_names_tasks_that_a_clock_ahead_has_put_off(store: Store, lake: Catalog, ahead: Store, clock: FakeClock) -> None:
+    put_off = TaskQueue(ahead).submit_task("fsck", realm=REALM).id
+    meant = TaskQueue(store).submit_task("gc", realm=REALM, due=Micros(clock.now() + round(FIVE_YEARS * 1_000_000))).id
+    mend(store, SYSTEM_REALM)
+    reported = [finding for finding in check_store(store) if finding.code is FindingCode.TASK_AHEAD]
+
+    assert [finding.subject for finding in reported] == [id_text(put_off)] != [id_text(meant)]
+    assert f"headwater task run-now {id_text(put_off)}" in reported[0].repair
+    TaskQueue(store).run_now(put_off)
+    assert check_store(store) == []

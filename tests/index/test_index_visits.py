@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 from shelves import MANY, TINY, Shelf, commit, filled, numbered, reopened
 
 from headwater.errors import CorruptionError
-from headwater.index import IndexContainer, IndexLimits, IndexValue, SharedIndexScan, StoredIndex
+from headwater.index import IndexContainer, IndexLimits, IndexValue, SharedIndexScan, StoredIndex, count_first_bytes
 from headwater.store import ObjectId
 
 
@@ -81,3 +82,17 @@ def test_part_that_is_missing_ends_the_visit(shelf: Shelf) -> None:
 
     with pytest.raises(CorruptionError):
         Visitor(shelf).told(stored)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("limits", "count"), [(TINY, 120), (MANY, 1500)])
+def test_entries_are_counted_by_their_first_byte(shelf: Shelf, limits: IndexLimits, count: int, seed: int) -> None:
+    """Whatever is hidden, added and removed above the stripes."""
+    chance = random.Random(seed)
+    stored = filled(shelf, count, limits)
+    for number in range(12):
+        stored = commit(shelf, reopened(shelf, stored), changes(chance, count, number), limits)
+        walked = Counter(value.data[:1] for _, value in reopened(shelf, stored).range())
+
+        assert count_first_bytes(shelf, stored.container) == walked
+        assert walked.total() == stored.container.length

@@ -27,7 +27,7 @@ from headwater.files.file_table_registry import FILE_TABLES, store_table
 from headwater.gc import collect_realm
 from headwater.purge import FileTablePurge, purge_realm
 from headwater.realms import RealmRegistry, RealmState
-from headwater.store import RealmStore
+from headwater.store import SYSTEM_REALM, RealmStore
 
 DAY = 86_400.0
 
@@ -145,6 +145,17 @@ def test_late_committer_of_a_purged_realm_is_refused(store: Store, orders: FileT
 
     with pytest.raises(FileTableClosedError):
         track_file(orders, "r")
+
+
+def test_late_scope_of_a_purged_realm_is_collected(store: Store, orders: FileTable, clock: FakeClock) -> None:
+    """A creator of a file table hung until the realm was empty."""
+    begin_purge(store, clock)
+    purge_realm(store, "acme")
+    key = RealmRegistry(store).read_realm("acme").key
+    open_file_references(store, FileScope(key, "late"), create=True).close()
+    collect_realm(store, SYSTEM_REALM)
+
+    assert list_file_scopes(store) == []
 
 
 def test_purge_of_a_realm_keeps_files_of_another_store(store: Store, orders: FileTable, clock: FakeClock) -> None:

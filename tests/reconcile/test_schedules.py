@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from headwater.clock import Micros, as_text
 from headwater.errors import RefusedError
 from headwater.reconcile import next_time, weekly_schedule
-from headwater.reconcile.schedule import checked_cron, checked_zone, daily_schedule
+from headwater.reconcile.actions import SubmitTask
+from headwater.reconcile.observed_state import TaskHistory
+from headwater.reconcile.schedule import ScheduledWork, checked_cron, checked_zone, daily_schedule, keep_scheduled
 
 CRONS = ("0 3 * * 0", "30 2 * * *", "*/15 * * * *", "0 * * * *", "15 2 * * *", "0 0 1 * *")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe")
@@ -117,3 +119,12 @@ def test_weekly_waits_are_a_week_but_for_the_clocks_hour() -> None:
     second = next_time("0 3 * * 0", "Europe/Berlin", first)
 
     assert timedelta(microseconds=second - first) == timedelta(days=7, hours=1)
+
+
+def test_run_that_a_clock_ahead_ended_does_not_put_the_next_one_off() -> None:
+    work = ScheduledWork(kind="gc", subject="", arguments={}, cron="0 3 * * *", zone="UTC")
+    now = Micros(1_780_000_000_000_000)
+    [submitted] = keep_scheduled(work, TaskHistory(), since=Micros(now + 365 * 86_400 * 1_000_000), now=now)
+
+    assert isinstance(submitted, SubmitTask)
+    assert submitted.due == next_time(work.cron, work.zone, now)

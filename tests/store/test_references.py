@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from fake_clock import FakeClock
 from headwater.clock import Micros
@@ -14,6 +15,7 @@ from headwater.errors import NotFoundError, RefusedError, SwapConflictError
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Reference, ReferenceMove, Store
 from headwater.store.realm_refs import (
+    CROWDED_MOVES,
     MOVES_LIMIT,
     advanced_row,
     is_note,
@@ -165,14 +167,57 @@ def test_moves_are_forgotten_after_the_grace_and_not_before(rows: RealmStore, re
     assert [move.pointer for move in reference.moves] == [ids[2], ids[1], ids[0]]
 
 
-def test_move_that_would_overfill_the_row_is_refused(clock: FakeClock) -> None:
-    moves = (ReferenceMove(ObjectId(1), clock.now()),) * MOVES_LIMIT
-    full = Reference(realm=1, name="branch", pointer=ObjectId(5), version=1, created=Micros(0), moves=moves)
-    with pytest.raises(RefusedError, match="4000 times"):
-        moved_row(full, NEW, now=clock.now(), since=clock.now())
+def crowded(count: int, clock: FakeClock, *, pointers: int = 1 << 40) -> Reference:
+    """A row that left so many pointers, a microsecond apart, in turn."""
+    moves = tuple(ReferenceMove(ObjectId(10 + number % pointers), Micros(clock.now() - 2 * number)) for number in range(count))
+    return Reference(realm=1, name="branch", pointer=ObjectId(5), version=1, created=Micros(0), moves=moves)
 
-    clock.advance(1)
-    assert len(moved_row(full, NEW, now=clock.now(), since=clock.now()).moves) == 1
+
+def test_move_that_would_overfill_the_row_is_refused(clock: FakeClock) -> None:
+    since = Micros(clock.now() - 60_000_000)
+    with pytest.raises(RefusedError, match=r"3999 times .* from 2026-\S+Z on"):
+        moved_row(crowded(MOVES_LIMIT - 1, clock), NEW, now=clock.now(), since=since)
+
+    clock.advance(61)
+    later = moved_row(crowded(MOVES_LIMIT - 1, clock), NEW, now=clock.now(), since=Micros(clock.now() - 1))
+    assert len(later.moves) == 2
+
+
+def test_what_can_be_deleted_can_be_created_again(clock: FakeClock) -> None:
+    since = Micros(clock.now() - 60_000_000)
+    full = recreated_row(tombstone_row(crowded(MOVES_LIMIT - 1, clock), now=clock.now(), since=since), NEW, since=since)
+    assert len(full.moves) == MOVES_LIMIT
+    with pytest.raises(RefusedError, match="4000 times"):
+        tombstone_row(full, now=clock.now(), since=since)
+
+    assert tombstone_row(full, now=clock.now()).deleted == clock.now()  # for good
+
+
+def test_full_row_keeps_the_last_move_of_each_pointer(clock: FakeClock) -> None:
+    """A name that is created and deleted all day on a few commits never fills up."""
+    row, since = crowded(MOVES_LIMIT, clock, pointers=7), Micros(clock.now() - 60_000_000)
+    thinned = recreated_row(tombstone_row(row, now=clock.now(), since=since), NEW, since=since)
+
+    assert thinned.moves[1:] == row.moves[:CROWDED_MOVES]
+    assert {move.pointer for move in thinned.moves[1:]} == {move.pointer for move in row.moves}
+
+
+def test_pointer_that_only_old_moves_name_stays(clock: FakeClock) -> None:
+    row, since = crowded(MOVES_LIMIT - 1, clock, pointers=7), Micros(clock.now() - 60_000_000)
+    oldest = ReferenceMove(ObjectId(3), Micros(clock.now() - 50_000_000))
+    full = dataclasses.replace(row, moves=(*row.moves, oldest))
+
+    assert moved_row(full, NEW, now=clock.now(), since=since).moves[-1] == oldest
+
+
+def test_crowded_row_is_warned_of(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
+    moves = crowded(CROWDED_MOVES + 98, clock).moves
+    row = rows.swap(reference, dataclasses.replace(reference, version=reference.version + 1, moves=moves))
+    with capture_logs() as logs:
+        for _ in range(3):
+            row = rows.move_reference(row, rows.store.new_id())
+
+    assert [(log["reference"], log["moves"]) for log in logs] == [(reference.name, CROWDED_MOVES + 100)]
 
 
 changes = st.lists(st.sampled_from(["advance", "move", "note", "raise", "bury or create"]), max_size=60)

@@ -1,8 +1,8 @@
 """The byte format of an archive: a header, then numbered blocks of records, each compressed and with its own checksum.
 
-Header: ``HWREALM`` and 1 byte format: 1, or 2 for an archive with file tables. A block: 1 kind · 8 number from 0 · 4 bytes of the body
-as stored · 4 as it was · 4 CRC-32 of these 17 bytes and the stored body · the body, compressed by zlib. The last block has the SHA-256 of
-all that stands before it.
+Header: ``HWREALM`` and 1 byte format: 1, 2 for an archive with file tables, 3 for one with references of extensions. A block: 1 kind ·
+8 number from 0 · 4 bytes of the body as stored · 4 as it was · 4 CRC-32 of these 17 bytes and the stored body · the body, compressed by
+zlib. The last block has the SHA-256 of all that stands before it.
 
 An object's record: 8 id · 1 flags (bit 0: updateable) · 1 length of the type's name · the name · 4 length · the envelope.
 A reference's record: 2 length of the name · the name · 8 pointer, 0 for none. Numbers are big-endian.
@@ -30,17 +30,19 @@ from headwater.catalogs.registry import parse_reference
 from headwater.clock import Micros
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, UnavailableError
 from headwater.realms import REALM_REFERENCES, Realm, RealmFields
-from headwater.store import SYSTEM_KEY, ObjectId, RealmId, StoredObject, id_text, is_fixed, unknown_pointers_reason
+from headwater.store import SYSTEM_KEY, ObjectId, RealmId, StoredObject, id_text, id_time, is_fixed, unknown_pointers_reason
 from headwater.store.stored_objects import decode_object
 
 ARCHIVE_FORMAT = 1
 FILE_TABLES_FORMAT = 2
 """The format of an archive with file tables: releases that do not know them refuse it by its first bytes."""
+EXTENSIONS_FORMAT = 3
+"""The format of an archive with references of extensions, perhaps with file tables as well."""
 BLOCK_BYTES = 1024 * 1024
 """A block is closed when it reaches this many bytes before compression."""
 _MAGIC = b"HWREALM"
 _HEAD_BYTES = len(_MAGIC) + 1
-_FORMATS = (ARCHIVE_FORMAT, FILE_TABLES_FORMAT)
+_FORMATS = (ARCHIVE_FORMAT, FILE_TABLES_FORMAT, EXTENSIONS_FORMAT)
 _FRAME = struct.Struct(">cQII")
 _CHECKSUM = struct.Struct(">I")
 _MOST_BYTES = 258 * 1024 * 1024
@@ -126,8 +128,8 @@ def read_blocks(file: BinaryIO, name: str) -> Iterator[ArchiveBlock]:
         raise RefusedError(f"{name!r} is not an archive of a realm; `headwater realm export` writes one")
     if head[-1] not in _FORMATS:
         raise RefusedError(
-            f"archive {name!r} is of format {head[-1]}, and this release reads formats {ARCHIVE_FORMAT} and {FILE_TABLES_FORMAT}: use the"
-            " release that wrote it"
+            f"archive {name!r} is of format {head[-1]}, and this release reads formats {_FORMATS[0]} to {_FORMATS[-1]}: use the release"
+            " that wrote it"
         )
     sha = hashlib.sha256(head)
     number = 0
@@ -308,12 +310,14 @@ _FIELDS = (
 M = TypeVar("M", bound=msgspec.Struct)
 
 
-class ArchiveManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ArchiveManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The first block.
 
     as_of         the moment of the exported state; exported: when the archive was written: microseconds since 1970
     task          the task that wrote it, as 16 hex digits
     definition    the realm's definition without id, key, state and manager
+    extensions    the names of its references that extensions declared
+    least_release, least_name  the least release that may maintain what it holds, as in a store
     """
 
     realm: str
@@ -321,6 +325,9 @@ class ArchiveManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     exported: Micros
     task: str
     definition: dict[str, Any] = {}
+    extensions: list[str] = []
+    least_release: int = 0
+    least_name: str = ""
 
 
 class ArchiveEnd(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -359,6 +366,11 @@ class ArchiveEnd(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
             file_tables=contents.file_tables,
             file_references=contents.file_references,
         )
+
+
+def ids_until(end: ArchiveEnd) -> Micros:
+    """The time after the newest id in an archive; 0 for none. Until then a process could make one of its ids again."""
+    return Micros(id_time(end.newest) + 1000) if end.objects else Micros(0)  # the time of an id is exact to the millisecond
 
 
 def file_table_counts(end: ArchiveEnd) -> dict[str, int]:
@@ -417,7 +429,8 @@ class _ArchiveCheck:
     def _take_pointer(self, pointer: ArchivedReference) -> None:
         if pointer.name in self.contents.pointers:
             raise CorruptionError(f"archive {self.name!r} names the reference {pointer.name!r} twice")
-        if pointer.name not in REALM_REFERENCES and parse_reference(pointer.name) is None:
+        declared = () if self.manifest is None else self.manifest.extensions
+        if pointer.name not in (*REALM_REFERENCES, *declared) and parse_reference(pointer.name) is None:
             raise CorruptionError(
                 f"archive {self.name!r} has a reference {pointer.name!r}, which this release does not know: use the one that wrote it"
             )

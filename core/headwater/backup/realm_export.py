@@ -19,6 +19,7 @@ import structlog
 
 from headwater.backup.archive_format import (
     ARCHIVE_FORMAT,
+    EXTENSIONS_FORMAT,
     FILE_TABLES_FORMAT,
     ArchivedReference,
     ArchiveEnd,
@@ -29,6 +30,7 @@ from headwater.backup.archive_format import (
     SealedObject,
     check_archive,
     file_table_counts,
+    ids_until,
     open_sealed,
     realm_definition,
 )
@@ -49,10 +51,11 @@ from headwater.errors import CorruptionError, FencedError, HeadwaterError, Refus
 from headwater.files import FileScope, FileTable, FileTableDefinition, FileTableState, list_file_tables
 from headwater.files.open_references import open_file_references
 from headwater.gc.live_set import LiveSet
-from headwater.gc.retention import KeepReason
+from headwater.gc.retention import KeepReason, open_scope
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import ObjectId, RealmStore, Store, id_text
 from headwater.store.realm_objects import load_object
+from headwater.store.store_identity import read_least_release
 from headwater.throttle import Fence, FenceWatch, ProgressCallback, no_progress
 
 _log = structlog.get_logger()
@@ -78,18 +81,28 @@ class ExportOrder:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """The contents of a written archive."""
+    """The contents of a written archive.
+
+    importable_from  the first time at which it can be imported, where that lies ahead: it has ids of a clock that was ahead
+    """
 
     file: Path
     manifest: ArchiveManifest
     end: ArchiveEnd
     file_bytes: int
+    importable_from: Micros | None = None
+
+    @classmethod
+    def of(cls, rows: RealmStore, file: Path, manifest: ArchiveManifest, end: ArchiveEnd, file_bytes: int) -> ExportResult:
+        until = ids_until(end)
+        return cls(file, manifest, end, file_bytes, until if until > rows.credible_until(rows.clock.now()) else None)
 
     def as_plain(self) -> dict[str, Any]:
         return {
             "file": str(self.file),
             "realm": self.manifest.realm,
             "asOf": as_text(self.manifest.as_of),
+            **({} if self.importable_from is None else {"importableFrom": as_text(self.importable_from + 999_999)}),
             "references": self.end.references,
             "objects": self.end.objects,
             "types": dict(self.end.types),
@@ -118,9 +131,10 @@ def export_realm(
     with _file_faults(order.file):
         _remove_leftovers(order)
         if order.file.exists():
-            done = _written_before(order)
+            done = _written_before(rows, order)
             _let_go(rows, order, fence)
             return done
+    _check_listed(store, realm.id)
     try:
         snapshot = take_snapshot(rows, order.time, owner=order.task, fence=fence)
         done = _write(store, rows, realm, order, snapshot, fence=fence, progress=progress)
@@ -139,10 +153,27 @@ def check_exportable(store: Store, realm_id: str, time: Micros | None) -> None:
     """Pass if a realm can be exported now as of a moment (None: the newest). Raises RefusedError as ``export_realm`` does."""
     realm = _exportable(RealmRegistry(store).read_realm(realm_id), 0)
     rows = store.rows(realm.id, realm.key).without_cache()
+    _check_listed(store, realm.id)
     if time is None:
         check_newest_exportable(rows)
     else:
         check_exportable_time(rows, time)
+
+
+def _check_listed(store: Store, realm_id: str) -> None:
+    """Pass if every living reference stands in a list: an archive has what the lists name, and would leave any other out silently.
+
+    raises        RefusedError that names them
+    """
+    scope = open_scope(store, realm_id)
+    unlisted = [entry.name for entry in scope.find_unlisted()]
+    living = [row.name for row in scope.rows.find_rows(unlisted) if row is not None and row.deleted is None]
+    if living:
+        shown = ", ".join(map(repr, living[:3])) + (", ..." if len(living) > 3 else "")
+        raise RefusedError(
+            f"realm {realm_id!r} has references that no list names ({shown}): an archive would lack them and what they hold, so nothing is"
+            " exported. `headwater fsck` reports what each is and what to do"
+        )
 
 
 def _write(
@@ -155,6 +186,7 @@ def _write(
     fence: Fence,
     progress: ProgressCallback,
 ) -> ExportResult:
+    least, least_name = read_least_release(store) if snapshot.extensions else (0, "")
     contents, still_mine = RealmDigest(pointers=dict(snapshot.pointers)), FenceWatch(fence, rows.clock).check_now_and_then
     manifest = ArchiveManifest(
         realm=realm.id,
@@ -162,10 +194,14 @@ def _write(
         exported=rows.clock.now(),
         task=id_text(order.task),
         definition=realm_definition(realm),
+        extensions=sorted(snapshot.extensions),
+        least_release=least,
+        least_name=least_name,
     )
     with _file_faults(order.file), _temporary(order) as (file, temporary):
         tables = archived_tables(rows)
-        blocks = BlockWriter(file, archive_format=FILE_TABLES_FORMAT if tables else ARCHIVE_FORMAT)
+        plain = FILE_TABLES_FORMAT if tables else ARCHIVE_FORMAT
+        blocks = BlockWriter(file, archive_format=EXTENSIONS_FORMAT if snapshot.extensions else plain)
         blocks.add_record(BlockKind.MANIFEST, msgspec.json.encode(manifest))
         for name in sorted(snapshot.pointers, key=str.encode):
             blocks.add_record(BlockKind.REFERENCES, ArchivedReference(name, snapshot.pointers[name]).record())
@@ -187,7 +223,7 @@ def _write(
         os.fsync(file.fileno())
         fence()
         _publish(temporary, order.file)
-    return ExportResult(order.file, manifest, end, blocks.size_bytes)
+    return ExportResult.of(rows, order.file, manifest, end, blocks.size_bytes)
 
 
 def _write_table(
@@ -220,12 +256,12 @@ def _exportable(realm: Realm, key: int) -> Realm:
     return realm
 
 
-def _written_before(order: ExportOrder) -> ExportResult:
+def _written_before(rows: RealmStore, order: ExportOrder) -> ExportResult:
     """The archive that an earlier attempt of this task put in place before it died without recording it; None if there is none."""
     with contextlib.suppress(HeadwaterError):
         checked = check_archive(order.file)
         if checked.manifest.task == id_text(order.task):
-            return ExportResult(order.file, checked.manifest, checked.end, order.file.stat().st_size)
+            return ExportResult.of(rows, order.file, checked.manifest, checked.end, order.file.stat().st_size)
     raise RefusedError(f"there is a file {str(order.file)!r} already: nothing is overwritten, name another one or take it away")
 
 

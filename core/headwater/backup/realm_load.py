@@ -26,6 +26,7 @@ from headwater.backup.archive_format import (
     SealedObject,
     check_archive,
     file_table_counts,
+    ids_until,
     open_archive,
     read_blocks,
     read_objects,
@@ -34,7 +35,7 @@ from headwater.backup.archive_format import (
 from headwater.backup.file_table_load import check_room, load_file_tables
 from headwater.backup.realm_export import sealed_objects
 from headwater.catalogs.file_marks import take_up_realm
-from headwater.clock import Micros, as_text
+from headwater.clock import as_text
 from headwater.errors import CorruptionError, FencedError, RefusedError, SwapConflictError, UnavailableError
 from headwater.files import FILE_TABLES, parse_tree_reference
 from headwater.realms import Realm, RealmRegistry, RealmState
@@ -48,9 +49,9 @@ from headwater.store import (
     Versioned,
     checked_realm_id,
     fixed_id,
-    id_time,
     object_type,
 )
+from headwater.store.store_identity import RELEASE, RELEASE_NAME, check_may_maintain, raise_least_release
 from headwater.throttle import Fence, FenceWatch, ProgressCallback, no_progress
 
 _REFERENCES = 200
@@ -151,6 +152,7 @@ class _RealmLoad:
 
     def load(self, to: RealmState) -> Realm:
         realms = RealmRegistry(self.store)
+        self._check_release()
         self._check_clock()
         if self.checked.end.file_tables:
             check_room(self.store, str(self.file))
@@ -174,6 +176,17 @@ class _RealmLoad:
         now = realms.update_realm(now, deletion_protection=protected)
         return realms.move_realm(now, to, fence=self.fence)
 
+    def _check_release(self) -> None:
+        """Pass if this release may maintain the store, and what the archive brings into it."""
+        check_may_maintain(self.store, "an import")
+        manifest = self.checked.manifest
+        if manifest.least_release > RELEASE:
+            raise RefusedError(
+                f"archive {str(self.file)!r} has references ({', '.join(manifest.extensions[:3])}) that only release"
+                f" {manifest.least_name or 'a later one'} or a later one may maintain (number {manifest.least_release}; this release has"
+                f" {RELEASE}): import it with that one"
+            )
+
     def _take_up_marks(self, realms: RealmRegistry) -> None:
         """Take up all marks of files in the store: what the archive names may have been marked, once nothing else named it any more."""
         for realm in realms.list_realms().complete():
@@ -186,7 +199,7 @@ class _RealmLoad:
         # deletion protection is set at the end: a realm that fails to load must be purgeable
         fields = realm_fields(self.checked.manifest, str(self.file)) | {
             "deletion_protection": False,
-            "loaded_until": self._ids_until(),
+            "loaded_until": ids_until(self.checked.end),
         }
         self.fence()
         realm = realms.find_realm(self.realm_id) or realms.create_realm(self.realm_id, **fields)
@@ -224,15 +237,11 @@ class _RealmLoad:
 
         A process whose clock is behind is kept from that by the guards of the realm, which is told the time.
         """
-        if self.store.clock.now() < self._ids_until():
+        if self.store.clock.now() < ids_until(self.checked.end):
             raise RefusedError(
                 f"archive {str(self.file)!r} has objects whose ids are ahead of this machine's clock: it can be imported from"
-                f" {as_text(self._ids_until() + 999_999)} on"
+                f" {as_text(ids_until(self.checked.end) + 999_999)} on"
             )
-
-    def _ids_until(self) -> Micros:
-        end = self.checked.end
-        return Micros(id_time(end.newest) + 1000) if end.objects else Micros(0)  # the time of an id is exact to the millisecond
 
     def _write_objects(self, rows: RealmStore, state: Versioned[LoadProgress]) -> None:
         total, done = self.checked.end.objects, 0
@@ -263,6 +272,9 @@ class _RealmLoad:
         If the first attempt pauses before it creates the reference, nobody has raised the version, and it removes what it creates:
         no name comes back after its deletion.
         """
+        manifest = self.checked.manifest
+        if manifest.extensions:  # before the first of them is there
+            raise_least_release(self.store, max(manifest.least_release, RELEASE), manifest.least_name or RELEASE_NAME)
         for batch in _batches(sorted(self.checked.pointers, key=str.encode)):
             waiting = batch
             for _ in range(_TRIES):

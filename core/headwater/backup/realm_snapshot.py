@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from headwater.catalogs import reference_text
 from headwater.catalogs.registry import (
@@ -25,7 +26,9 @@ from headwater.catalogs.registry import (
 from headwater.clock import Micros, as_text
 from headwater.commits import (
     AbsentReference,
+    Commit,
     Head,
+    extensions_at,
     no_state_error,
     pin_commits,
     read_collection,
@@ -38,6 +41,7 @@ from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Reference
 from headwater.throttle import FenceWatch
 
+NameT = TypeVar("NameT")
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 _NAMES = 500
 _LOOKS = 5
@@ -46,10 +50,11 @@ _LOOKS = 5
 
 @dataclass(frozen=True, slots=True)
 class RealmSnapshot:
-    """``pointers`` maps each reference that existed at ``time`` to its newest commit by then."""
+    """``pointers`` maps each reference that existed at ``time`` to its newest commit by then; ``extensions`` names those of extensions."""
 
     time: Micros
     pointers: Mapping[str, ObjectId | None]
+    extensions: frozenset[str] = frozenset()
 
     @property
     def commits(self) -> dict[ObjectId, list[str]]:
@@ -74,9 +79,22 @@ def take_snapshot(rows: RealmStore, time: Micros | None, *, owner: ObjectId, fen
     watch = FenceWatch(fence, rows.clock).check_now_and_then
     snapshot = _read_newest(looked, watch) if time is None else _read_past(looked, time, watch)
     fence()
+    _check_commits(rows, snapshot)
     pin_commits(rows, owner, snapshot.commits, fence=fence)
     check_remembered(rows, snapshot.time, now=rows.clock.now())
     return snapshot
+
+
+def _check_commits(rows: RealmStore, snapshot: RealmSnapshot) -> None:
+    """Pass if the references of extensions point to commits. RefusedError otherwise: nothing else can be pinned."""
+    pointers = {name: pointer for name in snapshot.extensions if (pointer := snapshot.pointers.get(name)) is not None}
+    read = rows.read_pointing(list(pointers.values())) if pointers else []
+    for name, seen in zip(pointers, read, strict=True):
+        if seen is not None and seen.type != Commit.type_name:
+            raise RefusedError(
+                f"reference {name!r} of realm {rows.realm!r}, of an extension, points to an object of type {seen.type!r}: an archive has"
+                " commits alone, so nothing is exported; export what it holds by the extension, and remove the reference"
+            )
 
 
 def find_present(rows: RealmStore, fence: Callable[[], None] = lambda: None) -> RealmSnapshot | None:
@@ -89,7 +107,7 @@ def find_present(rows: RealmStore, fence: Callable[[], None] = lambda: None) -> 
         walk.walk()
         time = rows.clock.now()  # between the two looks: the state of all that did not change from one to the other
         if walk.is_unchanged():
-            return RealmSnapshot(time, walk.pointers)
+            return RealmSnapshot(walk.settled_time(time), walk.pointers, walk.extensions)
     return None
 
 
@@ -116,7 +134,7 @@ def _read_past(rows: RealmStore, time: Micros, fence: Callable[[], None]) -> Rea
     check_exportable_time(rows, time)
     walk = _PastWalk(rows, fence, time)
     walk.walk()
-    return RealmSnapshot(time, walk.pointers)
+    return RealmSnapshot(time, walk.pointers, walk.extensions)
 
 
 def _restless_error(rows: RealmStore, young: NotFoundError) -> UnavailableError:
@@ -136,6 +154,7 @@ class _ReferenceWalk(ABC):
         self.rows = rows
         self.fence = fence
         self.pointers: dict[str, ObjectId | None] = {}
+        self.extensions: frozenset[str] = frozenset()
 
     @abstractmethod
     def unfilled_error(self) -> NotFoundError:
@@ -158,6 +177,9 @@ class _ReferenceWalk(ABC):
         if catalogs is None:
             return
         self._look_at(own_references_at(catalogs))
+        names = [entry.name for entry in extensions_at(catalogs, self.rows)]
+        self._look_at(names)
+        self.extensions = frozenset(names).intersection(self.pointers)
         for catalog_id in catalog_ids_at(catalogs):
             name = own_reference(catalog_id, OwnRefKind.REFS)
             refs = self._head(name)
@@ -206,6 +228,21 @@ class _PresentWalk(_ReferenceWalk):
     def __init__(self, rows: RealmStore, fence: Callable[[], None]) -> None:
         super().__init__(rows, fence)
         self._seen: dict[str, _RowState | None] = {}
+        # Invariant: the last time at which a reference was made, moved or deleted, so far.
+        self._changed = Micros(0)
+
+    def settled_time(self, looked: Micros) -> Micros:
+        """The moment by which the references are as they were at ``looked``: that of their last change, as their own times have it.
+
+        A commit that is under way carries the time at which it began. If the moment was that of the look, it would lie before it, and
+        whoever reads the realm as of that moment later would see a commit that the archive does not have. What comes on top of the last
+        commit is later than that, and before the newest time that is readable nothing can appear any more.
+        """
+        commits = [pointer for pointer in self.pointers.values() if pointer is not None]
+        times = [self._changed]
+        for some in _portions(list(dict.fromkeys(commits))):
+            times += [commit.time for commit in self.rows.read_many(some, Commit) if commit is not None]
+        return min(looked, max(*times, newest_readable(looked, self.rows.settings)))
 
     def unfilled_error(self) -> NotFoundError:
         return NotFoundError(
@@ -214,6 +251,8 @@ class _PresentWalk(_ReferenceWalk):
 
     def state_of(self, name: str, row: Reference | None, relisted: Micros | None) -> ObjectId | AbsentReference | None:
         self._seen[name] = _state(row)
+        if row is not None:
+            self._changed = Micros(max(self._changed, row.created, row.deleted or 0, *(move.time for move in row.moves)))
         return AbsentReference() if row is None or row.deleted is not None else row.pointer
 
     def is_unchanged(self) -> bool:
@@ -229,7 +268,7 @@ def _state(row: Reference | None) -> _RowState | None:
     return None if row is None else (row.version, row.created, row.deleted, row.pointer)
 
 
-def _portions(names: Sequence[str]) -> Iterator[Sequence[str]]:
+def _portions(names: Sequence[NameT]) -> Iterator[Sequence[NameT]]:
     return (names[start : start + _NAMES] for start in range(0, len(names), _NAMES))
 
 

@@ -42,7 +42,7 @@ from headwater.catalogs.registry import (
 from headwater.catalogs.request_log import EXPIRED_LIMIT, REQUESTS, count_expired, drop_expired
 from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, CLAIMS, HOMES, ClaimOwner, home_key
 from headwater.clock import Micros
-from headwater.commits import Commit, Head, Transaction, commit_change, delete_moving_reference, read_head
+from headwater.commits import Commit, Head, Transaction, catalog_extensions, commit_change, delete_moving_reference, read_head
 from headwater.errors import CorruptionError, NotFoundError
 from headwater.index import Index, IndexValue, SharedIndexScan
 from headwater.store import ObjectId, RealmStore
@@ -143,6 +143,8 @@ def bury_references(rows: RealmStore, definition: CatalogDefinition, fence: Call
     names = []
     if rows.find_reference(own_reference(definition.id, OwnRefKind.REFS), fresh=True) is not None:
         names = [listed.reference(definition.id) for listed in listed_refs(read_ref_names(rows, definition.id))]
+    # Those of extensions go with it; their names stand in a list of their own.
+    names += catalog_extensions(rows, definition.id)
     if not names:  # last: as long as a name is listed, the list that has it must stay readable
         names = [own_reference(definition.id, part) for part in OwnRefKind]
     return sum(delete_moving_reference(rows, name, fence) for name in names)

@@ -405,6 +405,8 @@ class NameReservation:
         if row is None or row.pointer != made.pointer or row.version > made.version + (row.deleted is not None):
             return
         try:
-            self.entry.rows.remove_tombstone(self.entry.rows.delete_reference(row) if row.deleted is None else row)
+            self.entry.rows.remove_tombstone(
+                self.entry.rows.delete_reference(row, is_final=True) if row.deleted is None else row
+            )
         except SwapConflictError:
             return

@@ -308,9 +308,15 @@ class ContentValue:
             raise CorruptionError(
                 f"index value of {len(data)} bytes and object {value.object_id} is no content: {CONTENT_VALUE_BYTES} bytes and an object"
             )
-        number = data[0] & ~_HAS_METADATA
-        known = ContentType(number) if number in _KNOWN else number
-        return cls(known, UUID(bytes=data[1:17]), data[17:], value.object_id, bool(data[0] & _HAS_METADATA))
+        return cls(stored_type_of(data), UUID(bytes=data[1:17]), data[17:], value.object_id, bool(data[0] & _HAS_METADATA))
+
+
+def stored_type_of(data: bytes) -> ContentType | int:
+    """The type that the data of a content's entry begin with. Raises CorruptionError where there are none."""
+    if not data:
+        raise CorruptionError("index value of 0 bytes is no content")
+    number = data[0] & ~_HAS_METADATA
+    return ContentType(number) if number in _KNOWN else number
 
 
 _KNOWN = frozenset(ContentType)

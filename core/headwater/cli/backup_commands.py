@@ -48,6 +48,11 @@ ARCHIVE: ResultView[dict[str, Any]] = ResultView(
         ViewField("file", "where it was written to"),
         ViewField("realm", "the realm's id"),
         ViewField("asOf", "the moment that it shows"),
+        ViewField(
+            "importableFrom",
+            "the first time at which it can be imported; null: now. It lies ahead where a clock was ahead",
+            lambda outcome: outcome.get("importableFrom"),
+        ),
         *_HELD,
         ViewField("fileBytes", "size of the file"),
     ),

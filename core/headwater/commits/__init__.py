@@ -8,6 +8,7 @@ commit_group  the commits that are published together; their write and swap, and
 staged_objects  objects of a large change, written ahead of its commit
 commit        a commit as it is stored and read, and the transaction in which a change makes one
 ref_updates   pointing a reference at an existing commit beside a collector that deletes
+declared_references  references that extensions keep in realms, and the list of them
 pins          commits that are kept whole while a task works with them
 """
 
@@ -40,6 +41,18 @@ from headwater.commits.committer import (
     commit_series,
     committing_as,
     complete_operation,
+)
+from headwater.commits.declared_references import (
+    REFERENCES_GROUP,
+    DeclaredReference,
+    ListedExtension,
+    add_reference,
+    catalog_extensions,
+    declared_reference,
+    extensions_at,
+    listed_extensions,
+    release_listed,
+    remove_reference,
 )
 from headwater.commits.gc_record import (
     COLLECTION_ID,
@@ -83,6 +96,7 @@ __all__ = [
     "COLLECTION_ID",
     "PINS",
     "PUBLISHED",
+    "REFERENCES_GROUP",
     "UNCUT",
     "AbsentReference",
     "CollectionRecord",
@@ -92,6 +106,7 @@ __all__ = [
     "CommitResult",
     "CutLines",
     "CutPoint",
+    "DeclaredReference",
     "DescribeReference",
     "Head",
     "HistoryCut",
@@ -99,6 +114,7 @@ __all__ = [
     "IndexListing",
     "IndexPage",
     "KeyFilter",
+    "ListedExtension",
     "LogEnd",
     "LogRange",
     "MarkChunk",
@@ -111,7 +127,9 @@ __all__ = [
     "SweptSplit",
     "Transaction",
     "VisitedObjects",
+    "add_reference",
     "assign_reference",
+    "catalog_extensions",
     "check_reference_times",
     "commit_as_of",
     "commit_change",
@@ -119,15 +137,18 @@ __all__ = [
     "committing_as",
     "complete_operation",
     "create_reference_at",
+    "declared_reference",
     "decode_token",
     "delete_moving_reference",
     "descends",
     "encode_token",
+    "extensions_at",
     "find_ahead",
     "find_cut_point",
     "hold_pins",
     "is_note_collected",
     "left_line_name",
+    "listed_extensions",
     "load_head",
     "mark_reachable",
     "mend_time",
@@ -145,6 +166,8 @@ __all__ = [
     "read_page",
     "read_pinned",
     "read_pins",
+    "release_listed",
+    "remove_reference",
     "sound_times",
     "state_as_of",
     "take_page",

@@ -20,6 +20,7 @@ from headwater.clock import Micros, as_text
 from headwater.commits.commit import Commit, Head, read_commit
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmReader, Reference, ReferenceMove, id_text, id_time, is_note
+from headwater.store.realm_refs import CROWDED_MOVES
 
 DescribeReference = Callable[[], str]
 """Returns the reference in people's words; called when an error needs it."""
@@ -77,7 +78,7 @@ def state_as_of(
 def check_reference_times(rows: RealmReader, row: Reference, time: Micros, *, what: DescribeReference) -> None:
     """Pass if the times at which a reference was made, moved and deleted can be right.
 
-    raises        RefusedError with the time that cannot be right
+    raises        RefusedError with the time that cannot be right; ExpiredError when it was moved so often since that not all is recorded
     """
     wrong = max(row.created, row.deleted or 0, *(move.time for move in row.moves), 0)
     if wrong > rows.credible_until(rows.clock.now()):
@@ -85,6 +86,10 @@ def check_reference_times(rows: RealmReader, row: Reference, time: Micros, *, wh
             f"{_undetermined(rows, time, what)}: it was made, moved or deleted at {as_text(wrong)}, and it is"
             f" {as_text(rows.clock.now())} now, so a clock was ahead. Set the clocks right and run `headwater fsck`, which mends the time"
         )
+
+    if len(row.moves) >= CROWDED_MOVES and time < (known := row.moves[CROWDED_MOVES - 1].time):
+        why = f"it was moved {CROWDED_MOVES} times since {as_text(known)}, and of earlier moves not all is recorded; give a commit instead"
+        raise no_state_error(rows.realm, what(), time, why, kind=ExpiredError)
 
 
 def pointer_as_of(row: Reference | None, time: Micros, relisted: Micros | None = None) -> ObjectId | AbsentReference | None:

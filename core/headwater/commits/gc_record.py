@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -118,6 +118,45 @@ class CutLines:
     lines: Mapping[str, HistoryCut]
     latest: Micros
     newest: Micros
+    _kin: dict[tuple[str, bool], Micros] = field(default_factory=dict)
+    # Invariant: every line, the earliest cut first; and so of each home. Made once: thousands of references ask for them.
+    _homes: dict[str, list[tuple[str, HistoryCut]]] = field(default_factory=dict)
+    _all: list[tuple[str, HistoryCut]] = field(default_factory=list)
+    found: dict[tuple[str, ObjectId, Micros], tuple[Micros, int]] = field(default_factory=dict)
+    """What was found for new references of a home on a commit with that time: a time and a seq. Branches are made on few commits."""
+
+    def __post_init__(self) -> None:
+        self._all.extend(sorted(self.lines.items(), key=lambda entry: entry[1].time))
+        for name, cut in self._all:
+            home = home_of(name)
+            self._homes.setdefault(home, []).append((name, cut))
+            key = (home, is_deep(name))
+            self._kin[key] = max(self._kin.get(key, Micros(0)), cut.newest)
+
+    def newest_of_kin(self, name: str) -> Micros:
+        """The time of the newest head among the lines that may have the commits of a reference; among all lines if none may."""
+        # A later commit is on no line. The own references of a catalog get a note in each collection, so their heads are newer than
+        # all others: by their time, a commit made right after a collection, by a slow clock, would be sought on lines without it.
+        return self._kin.get((home_of(name), is_deep(name)), self.newest)
+
+    def nearest(self, name: str) -> Iterator[HistoryCut]:
+        """Every line: the reference's own first, then those of its home, then the others, the earliest cut of each first."""
+        home = home_of(name)
+        own = self.lines.get(name)
+        if own is not None:
+            yield own
+        yield from (cut for line, cut in self._homes.get(home, ()) if line != name)
+        yield from (cut for line, cut in self._all if home_of(line) != home)
+
+
+def home_of(name: str) -> str:
+    """The home of a reference, such as its catalog: references of one home share history as a rule."""
+    return "/".join(name.split("/", 2)[:2])
+
+
+def is_deep(name: str) -> bool:
+    """Whether a reference is one of many of its kind within its home."""
+    return name.count("/") > 2
 
 
 def read_cuts(rows: RealmReader, collection: CollectionRecord | None) -> CutLines:

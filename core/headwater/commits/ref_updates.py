@@ -15,12 +15,13 @@ is garbage for good.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from headwater.clock import Micros
 from headwater.commits.commit import Commit, Head, descends, read_commit
 from headwater.commits.commit_log import read_log, sound_times
-from headwater.commits.gc_record import CollectionRecord, CutLines, HistoryCut, read_collection, read_cuts
+from headwater.commits.gc_record import CollectionRecord, CutLines, HistoryCut, home_of, read_collection, read_cuts
 from headwater.errors import (
     ConflictError,
     ExpiredError,
@@ -100,7 +101,7 @@ def create_reference_at(
 
 
 def delete_moving_reference(rows: RealmStore, reference: str, fence: Callable[[], None] | None = None) -> bool:
-    """Delete a reference wherever it is at; False: it is gone already. ``fence`` is called before each attempt.
+    """Delete a reference for good, wherever it is at; False: it is gone already. ``fence`` is called before each attempt.
 
     raises        UnavailableError: others move it all the time
     """
@@ -111,7 +112,7 @@ def delete_moving_reference(rows: RealmStore, reference: str, fence: Callable[[]
         if fence is not None:
             fence()
         try:
-            rows.delete_reference(row)
+            rows.delete_reference(row, is_final=True)
         except SwapConflictError:
             continue
         return True
@@ -257,33 +258,20 @@ def newest_move(row: Reference) -> Micros:
 
 def _cut_of_line(rows: RealmReader, name: str, pointer: ObjectId, cuts: CutLines) -> CutPoint:
     """The cut of a line that has everything that a pointer leads to, except commits later than every head that was cut."""
-    line, newest = sound_times(read_log(rows, pointer)), _newest_of_kin(name, cuts)
+    line, newest = sound_times(read_log(rows, pointer)), cuts.newest_of_kin(name)
     head, time = next(((head, time) for head, time in line if time <= newest), (None, newest))
     if head is None:
         return CutPoint(cuts.latest)
-    seq = head.commit.seq
-    able = [(line, cut) for line, cut in cuts.lines.items() if cut.seq >= seq and cut.newest >= time]
-    able.sort(key=lambda entry: (entry[0] != name, _home(entry[0]) != _home(name), entry[1].time))
-    points = (CutPoint(cut.time, cut.oldest) for _, cut in able[:_ASKED] if _has(rows, cut, head))
-    return next(points, CutPoint(cuts.latest))
-
-
-def _newest_of_kin(name: str, cuts: CutLines) -> Micros:
-    """The time of the newest head among the lines that may have this one's commits; among all lines if none may."""
-    # A later commit is on no line. The own references of a catalog get a note in each collection, so their heads are newer than
-    # all others: by their time, a commit made right after a collection, by a slow clock, would be sought on lines without it.
-    kin = (cut.newest for line, cut in cuts.lines.items() if _home(line) == _home(name) and _is_deep(line) == _is_deep(name))
-    return max(kin, default=cuts.newest)
-
-
-def _is_deep(name: str) -> bool:
-    """Whether a reference is one of many of its kind within its home."""
-    return name.count("/") > 2
-
-
-def _home(name: str) -> list[str]:
-    """The home of a reference, such as its catalog: references of one home share history as a rule."""
-    return name.split("/")[:2]
+    is_new = name not in cuts.lines
+    known = cuts.found.get((home_of(name), head.id, time)) if is_new else None
+    if known is not None:
+        return CutPoint(*known)
+    able = (cut for cut in cuts.nearest(name) if cut.seq >= head.commit.seq and cut.newest >= time)
+    points = (CutPoint(cut.time, cut.oldest) for cut in islice(able, _ASKED) if _has(rows, cut, head))
+    found = next(points, CutPoint(cuts.latest))
+    if is_new:  # its own line, which comes before all others, is none of them
+        cuts.found[home_of(name), head.id, time] = found
+    return found
 
 
 def _has(rows: RealmReader, cut: HistoryCut, head: Head) -> bool:

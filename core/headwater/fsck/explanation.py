@@ -18,6 +18,7 @@ from headwater.gc.retention import (
     HistoryLine,
     KeepReason,
     LinePosition,
+    ReferenceOrigin,
     describe_reference,
     kept_commits,
     open_scope,
@@ -90,6 +91,9 @@ def explain(store: Store, realm_id: str, object_id: ObjectId) -> Explanation:
     holders = search.holders()
     if holders:
         return _held_by(store, scope, row, holders)
+    if name := search.plain_holder():
+        sentence = f"reference {name!r}, which is none of Headwater's own, points to it"
+        return _explained(scope, row, KeepReason.HEAD, sentence)
     return _unheld(scope, row, marker, search.faults)
 
 
@@ -247,6 +251,18 @@ class _Search:
         if head is not None:
             return [head]
         return [holder for line in lines for holder in self._of(line, heads=False)]
+
+    def plain_holder(self) -> str:
+        """A reference of an extension, or of unknown kind, that reaches the object without a commit; empty if none does."""
+        return next(
+            (
+                row.name
+                for listed, row in self._scope.find_references()
+                if listed.origin is not ReferenceOrigin.OWN
+                and any(self._way(root) for root in self._marker.plain_roots(listed, row))
+            ),
+            "",
+        )
 
     def _of(self, line: HistoryLine, *, heads: bool) -> Iterator[_Holder]:
         """The newest commit of a line that reaches the object: its head or an earlier one."""

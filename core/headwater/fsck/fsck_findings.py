@@ -64,11 +64,26 @@ class FindingCode(StrEnum):
     )
     REFERENCE_MISSING = "REFERENCE_MISSING", _DAMAGE, "a reference that every realm has is not there"
     NAME_WITHOUT_ROW = "NAME_WITHOUT_ROW", _LEFTOVER, "a name is listed, but was never given a row"
-    ROW_WITHOUT_NAME = "ROW_WITHOUT_NAME", _TROUBLE, "a living reference stands in no list: what it points to will be collected"
+    ROW_WITHOUT_NAME = (
+        "ROW_WITHOUT_NAME",
+        _TROUBLE,
+        "a living reference stands in no list: nobody finds it, no archive has it, and collections keep what it points to",
+    )
+    REFERENCE_UNKNOWN = (
+        "REFERENCE_UNKNOWN",
+        _TROUBLE,
+        "a living reference is of a kind that neither this release nor an installed package knows: collections keep what it points to",
+    )
+    RELEASE_TOO_OLD = "RELEASE_TOO_OLD", _TROUBLE, "only a later release may maintain this store: this one refuses"
     TOMBSTONE_WITHOUT_NAME = "TOMBSTONE_WITHOUT_NAME", _LEFTOVER, "a deleted reference stands in no list any more"
     OBJECT_DAMAGED = "OBJECT_DAMAGED", _DAMAGE, "the bytes of an object that no head reaches are damaged"
     PART_LEFT_OVER = "PART_LEFT_OVER", _LEFTOVER, "a row belongs to an older writing of its object"
     TIME_AHEAD = "TIME_AHEAD", _TROUBLE, "a row lies further in the future than clocks may differ"
+    MOVES_CROWDED = (
+        "MOVES_CROWDED",
+        _TROUBLE,
+        "a reference is moved so often that it soon cannot be moved, deleted or created again within the grace period",
+    )
     COMMITS_AHEAD = "COMMITS_AHEAD", _TROUBLE, "a reference's commits carry times of a clock that was ahead"
     COLLECTION_REFUSED = "COLLECTION_REFUSED", _TROUBLE, "the next collection would refuse to delete anything"
     SWEEP_ABANDONED = "SWEEP_ABANDONED", _TROUBLE, "a collection was interrupted while it swept, and nobody goes on with it"
@@ -99,6 +114,11 @@ class FindingCode(StrEnum):
     RUN_UNREADABLE = "RUN_UNREADABLE", _DAMAGE, "the record of a run, or a piece of its report, is listed and cannot be read"
     TURN_UNREADABLE = "TURN_UNREADABLE", _DAMAGE, "whose turn it is to scan the store cannot be read: nothing is collected"
     TASK_MISSING = "TASK_MISSING", _DAMAGE, "a task is listed, but not there"
+    TASK_AHEAD = (
+        "TASK_AHEAD",
+        _TROUBLE,
+        "a task waits for a time that a clock chose which was ahead: it is due much later than it was meant to be",
+    )
     TASK_ENTRY_STALE = "TASK_ENTRY_STALE", _LEFTOVER, "the entry of a task contradicts it"
     REALM_UNREADABLE = "REALM_UNREADABLE", _DAMAGE, "the list of realms, or a realm's definition, cannot be read"
     PURGE_ABANDONED = "PURGE_ABANDONED", _TROUBLE, "a realm is PURGING, and no task purges it"
@@ -174,8 +194,9 @@ class FsckContext:
 
     @property
     def living(self) -> list[Reference]:
-        """The references that point to a commit."""
-        return [row for row in self.references.values() if row.deleted is None and row.pointer is not None]
+        """The references that point to a commit, listed or not."""
+        rows = [*self.references.values(), *self.unlisted]
+        return [row for row in rows if row.deleted is None and row.pointer is not None]
 
     def finding(
         self,
@@ -210,10 +231,7 @@ def open_context(store: Store, scope: CollectionScope, progress: ProgressCallbac
         fault = str(unreadable)
         listed = [ScopeEntry(row.name, "/heads/" in row.name or "/tags/" in row.name) for row in scope.rows.scan_references()]
     references = _read(scope.rows, [entry.name for entry in listed])
-    strange = [row.name for row in scope.rows.scan_references() if row.name not in references]
-    if strange and not fault:
-        names = {entry.name for entry in scope.list_references()}
-        strange = [name for name in strange if name not in names]
+    strange = [] if fault else [entry.name for entry in scope.find_unlisted(listed)]
     return FsckContext(store, scope, now, listed, references, list(_read(scope.rows, strange).values()), fault, progress)
 
 

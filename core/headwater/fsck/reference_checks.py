@@ -30,15 +30,15 @@ from headwater.catalogs import (
 )
 from headwater.catalogs.request_log import entry_fault
 from headwater.clock import Micros, as_text
-from headwater.commits import Head, read_collection, read_commit, read_head
+from headwater.commits import Commit, Head, read_collection, read_commit, read_head
 from headwater.errors import CorruptionError, HeadwaterError, NotFoundError
 from headwater.files import parse_tree_reference
 from headwater.fsck.fsck_findings import FindingCode, FsckContext, FsckFinding, keys_text, use_text
 from headwater.fsck.object_walk import FaultWalker, ObjectFault, ObjectUse, uses_below
 from headwater.gc.collector import open_marker
-from headwater.gc.retention import LATE_REFERENCES, BrokenHistoryError, kept_commits
+from headwater.gc.retention import LATE_REFERENCES, BrokenHistoryError, ReferenceOrigin, kept_commits
 from headwater.index import Entry, IndexChecker, IndexValue
-from headwater.store import ObjectId, RealmStore, Reference, id_text
+from headwater.store import ObjectId, RealmStore, Reference, StoredObject, id_text
 
 
 def check_names(context: FsckContext) -> Iterator[FsckFinding]:
@@ -78,14 +78,37 @@ def check_names(context: FsckContext) -> Iterator[FsckFinding]:
                 "leave it: it harms nobody",
             )
             continue
-        yield context.finding(
-            FindingCode.ROW_WITHOUT_NAME,
+        yield _unlisted(context, row)
+
+
+def _unlisted(context: FsckContext, row: Reference) -> FsckFinding:
+    """Report a living reference that no list names. A collection keeps what it points to, so only a person may take it away."""
+    origin = context.scope.unlisted_entry(row.name).origin
+    has = f"has a row (created {as_text(row.created)}), but stands in no list"
+    if origin is ReferenceOrigin.UNKNOWN:
+        return context.finding(
+            FindingCode.REFERENCE_UNKNOWN,
             row.name,
-            f"has a row (created {as_text(row.created)}), but stands in no list: what it points to will be collected",
-            "restore the list of file tables from a backup of the database; nothing of this realm is collected while it is missing"
-            if parse_tree_reference(row.name)
-            else "create the branch or tag again under this name, or leave it: it harms nobody",
+            f"{has}, and is of no kind that this release or an installed package knows; collections keep what it points to and all of its"
+            " history, and the realm is not exported",
+            "maintain the store by the release that made it, or install the package that did where collections run; do not delete it: what"
+            " it points to would be lost",
         )
+    if origin is ReferenceOrigin.EXTENSION:
+        repair = "the package that declares it must make it with add_reference, which lists a reference that is there as well"
+    elif parse_tree_reference(row.name):
+        repair = "restore the list of file tables from a backup of the database; nothing of this realm is collected while it is missing"
+    else:
+        repair = (
+            "if it is wanted: delete the branch or tag by its name, which leaves a tombstone, and undelete it, which lists it again;"
+            " otherwise only delete it"
+        )
+    return context.finding(
+        FindingCode.ROW_WITHOUT_NAME,
+        row.name,
+        f"{has}: nobody finds it, and the realm is not exported; collections keep what it points to",
+        repair,
+    )
 
 
 _LOOKS = 3
@@ -132,6 +155,8 @@ def _settled_faults(context: FsckContext, row: Reference, walker: FaultWalker, c
 
 def _check(context: FsckContext, row: Reference, walker: FaultWalker, checker: IndexChecker) -> Iterator[FsckFinding]:
     assert row.pointer is not None
+    if row.name not in context.references and _holds_nothing(context, row):
+        return  # what no list names was collected by releases up to 0.1.0: that it is there is reported with the names
     faults, ways = walker.faults_below(row.pointer)
     if any(
         fault.object_id == row.pointer and not fault.is_unknown for fault in faults
@@ -151,8 +176,16 @@ def _check(context: FsckContext, row: Reference, walker: FaultWalker, checker: I
             "as above",
         )
     context.lost.update(fault.object_id for fault in faults)
-    if not faults:
+    if not faults and isinstance(context.rows.find_object(row.pointer, StoredObject), Commit):
         yield from _check_indexes(context, row, read_commit(context.rows, row.pointer), checker)
+
+
+def _holds_nothing(context: FsckContext, row: Reference) -> bool:
+    """Whether a reference without a list, of a kind that this release knows, points to nothing that is there."""
+    entry = context.scope.unlisted_entry(row.name)
+    return (
+        entry.origin is ReferenceOrigin.OWN and row.pointer is not None and context.rows.read_pointing([row.pointer]) == [None]
+    )
 
 
 def _head(context: FsckContext, row: Reference, fault: ObjectFault) -> FsckFinding:

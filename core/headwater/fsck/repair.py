@@ -23,6 +23,7 @@ from headwater.fsck.row_checks import KeepFile, mend_commit_time, rewrite_rows, 
 from headwater.fsck.store_check import abandoned_sweep
 from headwater.gc.retention import CollectionScope, open_scope
 from headwater.store import ObjectId, RealmStore, Reference, Store, check_clock, id_text, is_note
+from headwater.store.store_identity import check_may_maintain
 from headwater.tasks import mend_entries
 
 
@@ -160,8 +161,10 @@ def repair_realm(
     """Do the safe steps of one realm in order. Returns each with its result, including those that were refused.
 
     keep          writes what is set aside; without it nothing is set aside
-    raises        NotFoundError and RefusedError when the realm is not there, or in a state that allows no repair
+    raises        NotFoundError and RefusedError when the realm is not there, in a state that allows no repair, or in a store that only a
+                  later release may maintain
     """
+    check_may_maintain(store, "a repair")
     scope = open_scope(store, realm_id)
     for step in steps:
         if not step.is_safe or step.realm != realm_id:

@@ -28,6 +28,7 @@ from headwater.index import IndexValue
 from headwater.jobs.task_runs import ReportPiece, Run, list_runs
 from headwater.realms import REALMS, Realm, RealmRegistry
 from headwater.store import ObjectId, ObjectKey, RealmReader, RealmStore, Reference, StoredObject, UnreadableRow, id_of, id_text
+from headwater.store.realm_refs import CROWDED_MOVES, MOVES_LIMIT
 from headwater.tasks import REFERENCE as TASKS
 from headwater.tasks import Task, unreadable_tasks
 
@@ -120,7 +121,7 @@ _TRIES = 10
 
 def check_times(context: FsckContext) -> Iterator[FsckFinding]:
     """Report references whose commits, or whose own row, lie further in the future than clocks may differ."""
-    for row in context.references.values():
+    for row in (*context.references.values(), *context.unlisted):
         if is_row_ahead(context.rows, row):
             yield context.finding(
                 FindingCode.TIME_AHEAD,
@@ -128,6 +129,14 @@ def check_times(context: FsckContext) -> Iterator[FsckFinding]:
                 f"{context.reference_words(row.name)} was made, moved or deleted by a clock that was ahead: its row carries a time beyond"
                 f" {as_text(context.now)}",
                 "set the clocks right; then `headwater fsck --repair` has it count from now",
+            )
+        if len(row.moves) >= CROWDED_MOVES:
+            yield context.finding(
+                FindingCode.MOVES_CROWDED,
+                row.name,
+                f"{context.reference_words(row.name)} has {len(row.moves)} recorded moves of at most {MOVES_LIMIT}; a move is recorded"
+                " until the grace period is over",
+                "let what creates and deletes it, or resets it, use other names or do so less often: a move beyond the limit is refused",
             )
         yield from _commits(context, row)
 

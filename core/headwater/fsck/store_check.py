@@ -23,7 +23,8 @@ from headwater.index import IndexValue
 from headwater.jobs.task_runs import COLLECT, LOAD, PURGE
 from headwater.realms import REALMS, Realm, RealmRegistry, RealmState
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, ReadableRows, RealmKey, Store, Versioned, id_of, id_text
-from headwater.tasks import EntryFault, TaskQueue, entry_faults
+from headwater.store.store_identity import check_may_maintain
+from headwater.tasks import EntryFault, TaskQueue, TaskState, entry_faults
 from headwater.throttle import ProgressCallback, no_progress
 
 _SERVED = (RealmState.ACTIVE, RealmState.INACTIVE)
@@ -48,6 +49,7 @@ def check_store(
     if realm is not None:
         return _check_realm(store, RealmRegistry(store).read_realm(realm), fence, progress)
     findings = list(_check_rows(store, SYSTEM_REALM, fence, progress))
+    findings += _check_release(store)
     realms, fault = listed_realms(store)
     findings += fault
     for number, listed in enumerate(realms):
@@ -55,6 +57,14 @@ def check_store(
         findings += _check_realm(store, listed, fence, progress)
     progress(len(realms), len(realms), "realms checked")
     return findings + list(check_realm_keys(store))
+
+
+def _check_release(store: Store) -> Iterator[FsckFinding]:
+    try:
+        check_may_maintain(store, "maintenance")
+    except RefusedError as fault:
+        repair = "use that release for collections, purges, repairs and imports, and stop the maintenance of this one"
+        yield FsckFinding(FindingCode.RELEASE_TOO_OLD, SYSTEM_REALM, "store", str(fault), repair)
 
 
 def _check_realm(store: Store, realm: Realm, fence: Callable[[], None], progress: ProgressCallback) -> list[FsckFinding]:
@@ -306,7 +316,33 @@ _PAUSES_SECONDS = (0.1, 0.4, 1.5)
 
 
 def check_tasks(context: FsckContext) -> Iterator[FsckFinding]:
-    """Report entries that name a missing task or contradict it."""
+    """Report entries that name a missing task or contradict it, and tasks that wait for a time of a clock that was ahead."""
+    yield from _check_entries(context)
+    yield from _check_due(context)
+
+
+def _check_due(context: FsckContext) -> Iterator[FsckFinding]:
+    credible = context.rows.credible_until(context.rows.clock.now())
+    try:
+        waiting = TaskQueue(context.store).list_tasks(state=TaskState.WAITING)
+    except HeadwaterError:
+        return  # the reference cannot be read: reported with the heads
+    for task in waiting:
+        # When it is due may be far away by intention; when it was asked for, tried or retried is past by any clock that is right.
+        attempts = (time for attempt in task.value.attempts for time in (attempt.started, attempt.ended or 0))
+        noted = max(task.value.created, task.value.retried or 0, *attempts, 0)
+        if min(noted, task.value.due) > credible:
+            name = id_text(task.id)
+            yield context.finding(
+                FindingCode.TASK_AHEAD,
+                name,
+                f"task {name} ({task.value}) was submitted or tried at {as_text(noted)} by a clock that was ahead, and waits until"
+                f" {as_text(task.value.due)}; it is {as_text(context.now)} now",
+                f"`headwater task run-now {name}` runs it now, `headwater task cancel {name}` takes it away",
+            )
+
+
+def _check_entries(context: FsckContext) -> Iterator[FsckFinding]:
     told: set[tuple[FindingCode, str]] = set()
     try:
         for fault in _lasting_faults(context):

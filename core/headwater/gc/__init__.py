@@ -12,7 +12,16 @@ This package knows what references, commits and catalogs keep. It must not know 
 from headwater.gc.collector import Collector, abandon_sweep, collect_realm, open_marker
 from headwater.gc.live_set import LeftoverParts
 from headwater.gc.mark_phase import LiveMarker, check_not_ahead
-from headwater.gc.retention import RUNS, CollectionScope, KeepReason, RetentionPolicy, ScopeEntry, check_collectable, open_scope
+from headwater.gc.retention import (
+    RUNS,
+    CollectionScope,
+    KeepReason,
+    ReferenceOrigin,
+    RetentionPolicy,
+    ScopeEntry,
+    check_collectable,
+    open_scope,
+)
 from headwater.gc.shared_scan import collect_realms
 from headwater.gc.sweep import (
     CollectionResult,
@@ -30,6 +39,7 @@ __all__ = [
     "LeftoverParts",
     "LiveMarker",
     "PhaseTimer",
+    "ReferenceOrigin",
     "RetentionPolicy",
     "ScopeEntry",
     "abandon_sweep",

@@ -54,6 +54,7 @@ from headwater.gc.sweep import (
 from headwater.policies import release_policies
 from headwater.settings import duration_text
 from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, Reference, Store, Versioned, check_clock
+from headwater.store.store_identity import check_may_maintain
 from headwater.tasks import TaskStoppedError
 from headwater.throttle import Fence, FenceWatch, ProgressCallback, Throttle, no_progress
 
@@ -173,7 +174,7 @@ class Collector:
 
         raises        CorruptionError, RefusedError or UnavailableError with the reason why nothing may be deleted
         """
-        self._check_clock()
+        self._check_allowed()
         self._note_circumstances()
         with self.phases.time_phase("mark"):
             references = self._scope.find_references()
@@ -182,9 +183,12 @@ class Collector:
             self._mark(references)
         self._require_room()
 
-    def _check_clock(self) -> None:
-        """Refuse to collect by a clock that may be ahead: each grace and each retention would end too early."""
+    def _check_allowed(self) -> None:
+        """Refuse to collect a store that only a later release may maintain; and by a clock that may be ahead, for then each grace and
+        each retention would end too early.
+        """
         try:
+            check_may_maintain(self._store, "a collection")
             check_clock(self._store)
         except HeadwaterError as fault:
             if not self.result.dry_run:
@@ -287,9 +291,12 @@ class Collector:
         # to a commit that is not marked. The record carries the cuts: what lies before them is no legal target from here on.
         self._published.write_record(self._record())
         try:
+            # Asked again behind the flag: a later release raises the number before it makes its first reference, and reads the flag after.
+            check_may_maintain(self._store, "a collection")
             with self.phases.time_phase("raise"):
                 # Listed again, after the flag: a mover lists its new name before it reads the flag, so it is in this list or saw it.
-                listed = self._scope.list_references()
+                # Those without a list are found by their rows: no release but a later one makes them so, and that is refused by its number.
+                listed = self._scope.all_references()
                 # Each version is raised before its row is marked. A swap that came before the raise is in the row that the raise
                 # returns; one that comes after it expects the old version, and fails.
                 raised = [(entry, row) for entry in listed if (row := self._raise_version(entry)) is not None]
@@ -415,7 +422,7 @@ class Collector:
         record = self._published.value
         if record is None or not record.sweeping or record.sweep is None:
             return False  # a sweep that saved no live set has deleted nothing: mark anew
-        self._check_clock()
+        self._check_allowed()
         sweep = record.sweep
         try:
             marks, counted = load_live_set(self._rows, sweep.marks), CollectionResult.restored(sweep.counts)

@@ -29,7 +29,15 @@ from headwater.commits import (
 )
 from headwater.errors import CorruptionError, ExpiredError, RefusedError
 from headwater.gc.live_set import ContentIdSet, LiveSet
-from headwater.gc.retention import CollectionScope, HistoryLine, KeepReason, LinePosition, ScopeEntry, kept_commits
+from headwater.gc.retention import (
+    CollectionScope,
+    HistoryLine,
+    KeepReason,
+    LinePosition,
+    ReferenceOrigin,
+    ScopeEntry,
+    kept_commits,
+)
 from headwater.store import ObjectId, Reference, ReferenceMove, StoredObject, id_text, is_note, unknown_pointers_reason
 
 _REASONS = (KeepReason.HEAD, KeepReason.GRACE, KeepReason.RETENTION)
@@ -152,13 +160,62 @@ class LiveMarker:
             self._check_known(COLLECTION_ID, self.previous)
         cuts = read_cuts(self.scope.rows, self.previous)
         rows = [(listed, row) for listed, row in rows if self._marked.get(row.name) != _kept_state(row)]
+        walk = ReachabilityWalk(self.scope.rows, self)
+        self._mark_lines([entry for entry in rows if entry[0].origin is ReferenceOrigin.OWN], cuts, walk)
+        for listed, row in rows:
+            if listed.origin is not ReferenceOrigin.OWN:
+                self._mark_other(listed, row, cuts, walk)
+        # The last run's cuts stay as well: somebody may have read the record that names them just now.
+        if self.previous is not None and self.previous.cuts is not None:
+            self._why = KeepReason.RECORD
+            walk.push([self.previous.cuts], None)
+            self._run(walk)
+        # Only now: a marking that was ended by an error must not count as done for any of these.
+        self._marked |= {row.name: _kept_state(row) for _, row in rows}
+
+    def _mark_other(self, listed: ScopeEntry, row: Reference, cuts: CutLines, walk: ReachabilityWalk) -> None:
+        """Mark what a reference keeps that is not Headwater's own. It may point to any object, perhaps of a type that cannot be walked."""
+        try:
+            self._why = KeepReason.HEAD
+            walk.push(self.plain_roots(listed, row), None)
+            self._run(walk)
+            self._mark_lines([(listed, row)], cuts, walk)
+        except CorruptionError as fault:
+            who = (
+                "of an extension" if listed.origin is ReferenceOrigin.EXTENSION else "of a kind that this release does not know"
+            )
+            raise CorruptionError(
+                f"reference {row.name!r} of realm {self.scope.rows.realm!r}, {who}: {fault}; install the package that made it, or use the"
+                " release that did"
+            ) from fault
+
+    def plain_roots(self, listed: ScopeEntry, row: Reference) -> list[ObjectId]:
+        """What such a reference points to, or left within the grace, that is not a commit."""
+        kinds = self._kinds(listed, row)
+        return [pointer for pointer in self._pointers(row) if kinds.get(pointer) not in (None, Commit.type_name)]
+
+    def _pointers(self, row: Reference) -> list[ObjectId]:
+        """Where a reference points, and what it left since ``kept_since``."""
+        left = [move.pointer for move in row.moves if move.time >= self.kept_since]
+        is_kept = row.pointer is not None and (row.deleted is None or row.deleted >= self.kept_since)
+        return [*([row.pointer] if is_kept and row.pointer is not None else []), *left]
+
+    def _kinds(self, listed: ScopeEntry, row: Reference) -> dict[ObjectId, str | None]:
+        """The types of what a reference points to, None where there is no object; nothing of those of which all is known."""
+        if listed.origin is ReferenceOrigin.OWN and not listed.is_unlisted:
+            return {}
+        pointers = self._pointers(row)
+        read = self.scope.rows.read_pointing(pointers) if pointers else []
+        return {pointer: None if seen is None else seen.type for pointer, seen in zip(pointers, read, strict=True)}
+
+    def _mark_lines(self, rows: Sequence[tuple[ScopeEntry, Reference]], cuts: CutLines, walk: ReachabilityWalk) -> None:
+        """Mark the commits of references that stay, and all that they lead to."""
         self._landmarks.clear()  # an earlier call walked its lines to their ends: a line that lands there now may keep less
         stretches = [
             _Stretch(line, listed, row, LinePosition(line.pointer, 0, line.left))
             for listed, row in rows
             for line in self.lines(listed, row, cuts)
         ]
-        walk = ReachabilityWalk(self.scope.rows, self)
         for why in _REASONS:
             self._why = why
             stretches.sort(key=lambda stretch: -stretch.head_seq)  # a line that keeps less of a shared history comes first
@@ -167,13 +224,6 @@ class LiveMarker:
             self._run(walk)
         for stretch in stretches:
             self._finish(stretch)
-        # The last run's cuts stay as well: somebody may have read the record that names them just now.
-        if self.previous is not None and self.previous.cuts is not None:
-            self._why = KeepReason.RECORD
-            walk.push([self.previous.cuts], None)
-            self._run(walk)
-        # Only now: a marking that was ended by an error must not count as done for any of these.
-        self._marked |= {row.name: _kept_state(row) for _, row in rows}
 
     def _check_known(self, object_id: ObjectId, value: StoredObject) -> None:
         """Refuse an object that a later release wrote: it may point to objects that this release does not see."""
@@ -232,6 +282,12 @@ class LiveMarker:
         left = [move for move in row.moves if move.time >= kept_since and not self._was_let_go(move, row, cuts)]
         if row.deleted is not None and row.pointer is not None and row.deleted >= kept_since:
             left.append(ReferenceMove(row.pointer, row.deleted))
+        kinds = self._kinds(listed, row)
+
+        def is_line(pointer: ObjectId) -> bool:
+            """Whether there is a history to walk. Of an own reference in no list an earlier release may have collected all."""
+            kind = kinds.get(pointer, Commit.type_name)
+            return kind == Commit.type_name or (kind is None and listed.origin is not ReferenceOrigin.OWN)
 
         def line(pointer: ObjectId, time: Micros | None) -> HistoryLine:
             return HistoryLine(
@@ -246,8 +302,8 @@ class LiveMarker:
                 credible=credible,
             )
 
-        lines = [line(pointer, time) for pointer, time in left]
-        if row.deleted is None and row.pointer is not None:
+        lines = [line(pointer, time) for pointer, time in left if is_line(pointer)]
+        if row.deleted is None and row.pointer is not None and is_line(row.pointer):
             lines.insert(0, line(row.pointer, None))
         return lines
 

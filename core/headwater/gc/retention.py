@@ -1,7 +1,8 @@
 """What a collection may touch and what it must keep: the realm's references, its retention, and the commits of a line that stay.
 
-``CollectionScope`` lists every reference of a realm that can be collected. ``RetentionPolicy`` says how much history of each stays.
-``HistoryLine`` judges the commits of one pointer by their positions and times, without reading anything.
+``CollectionScope`` finds every reference of a realm that can be collected: those that its lists name, and those that only have a row.
+``RetentionPolicy`` says how much history of each stays. ``HistoryLine`` judges the commits of one pointer by their positions and times,
+without reading anything.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from headwater.catalogs import reference_names, reference_text
+from headwater.catalogs import RefKind, reference_names, reference_text
 from headwater.catalogs.file_marks import FILE_MARKS, FILE_PLACES
+from headwater.catalogs.registry import parse_reference
 from headwater.clock import Micros
-from headwater.commits import PINS, Commit, CutPoint, Head, LogEnd, read_log
-from headwater.errors import CorruptionError, RefusedError
-from headwater.files import FILE_TABLES, check_list_is_there, tree_names, tree_text
+from headwater.commits import PINS, Commit, CutPoint, Head, LogEnd, declared_reference, listed_extensions, read_log
+from headwater.errors import CorruptionError, HeadwaterError, RefusedError
+from headwater.files import FILE_TABLES, check_list_is_there, parse_tree_reference, tree_names, tree_text
 from headwater.realms import REALM_REFERENCES, REALMS, HistoryRetention, KeptHistory, Realm, RealmRegistry, RealmState
 from headwater.settings import Settings, sound_count, sound_seconds
 from headwater.store import SYSTEM_REALM, ObjectId, RealmStore, Reference, Store, id_text
@@ -26,21 +28,38 @@ RUNS = "maintenance-runs"
 LATE_REFERENCES = (PINS, FILE_TABLES, FILE_MARKS, FILE_PLACES)
 """The references that a realm gets with the first entry of their lists."""
 _NEVER = Micros(0)
+_ALL_COMMITS = 1 << 62
 REMEMBERED_BYTES = 16 * 1024 * 1024
 """The cache budget of one collection: branches share most of their history."""
+
+
+class ReferenceOrigin(StrEnum):
+    """Who knows what a reference is."""
+
+    OWN = "own"
+    """Headwater has references of this kind."""
+    EXTENSION = "extension"
+    """A package declared it."""
+    UNKNOWN = "unknown"
+    """Neither this release nor a package that is installed here knows the kind: it is a later release's, or a missing package's."""
 
 
 class ScopeEntry(NamedTuple):
     """The name of a reference that exists, was deleted, or is about to be created.
 
-    listed        when the name was listed; 0 for names that every realm has
+    listed        when the name was listed; 0 for names that every realm has, and for those that no list has
     called        the name that people and retention patterns use, where it differs
+    commits       how many commits of its history an extension keeps; None: as many as of others
+    is_unlisted   it has a row, and stands in no list
     """
 
     name: str
     is_content: bool = False
     listed: Micros = Micros(0)
     called: str = ""
+    origin: ReferenceOrigin = ReferenceOrigin.OWN
+    commits: int | None = None
+    is_unlisted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +72,17 @@ class RetentionPolicy:
     patterns: tuple[KeptHistory, ...] = ()
 
     def history_kept(self, listed: ScopeEntry) -> tuple[int, float]:
-        """How many commits stay, and up to which age in seconds all stay; 0 for no age. Pins keep no history."""
+        """How many commits stay, and up to which age in seconds all stay; 0 for no age. Pins keep no history, and what is not known all."""
         if listed.name == PINS:
             return 0, 0.0
+        if listed.origin is ReferenceOrigin.UNKNOWN:
+            return _ALL_COMMITS, 0.0
         for kept in self.patterns:
             if kept.covers(listed.called or listed.name):
                 return kept.commits, kept.age_seconds
         if listed.is_content:
             return self.content_commits, self.content_age_seconds
-        return self.reference_commits, 0.0
+        return max(self.reference_commits, listed.commits or 0), 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +98,48 @@ class CollectionScope:
     loaded: Micros = _NEVER
 
     def list_references(self) -> list[ScopeEntry]:
-        """Read every name from the database now. A name may have no row yet."""
+        """Read every name from the lists of the database now. A name may have no row yet."""
+        extensions = [
+            ScopeEntry(entry.name, listed=entry.listed, origin=ReferenceOrigin.EXTENSION, commits=entry.kind.commits)
+            for entry in listed_extensions(self.rows)
+        ]
         if self.is_system:
-            return [ScopeEntry(REALMS), ScopeEntry(TASKS), ScopeEntry(RUNS)]
+            return [ScopeEntry(REALMS), ScopeEntry(TASKS), ScopeEntry(RUNS), *extensions]
         return [
             *(ScopeEntry(name) for name in (*REALM_REFERENCES, *LATE_REFERENCES)),
             *(ScopeEntry(*entry) for entry in reference_names(self.rows)),
             *(ScopeEntry(tree.name, listed=tree.listed) for tree in tree_names(self.rows)),
+            *extensions,
         ]
+
+    def all_references(self) -> list[ScopeEntry]:
+        """Every name that a list has, and every other one that has a row: what such a reference holds is no garbage, whoever made it."""
+        listed = self.list_references()
+        return [*listed, *self.find_unlisted(listed)]
+
+    def find_unlisted(self, listed: Iterable[ScopeEntry] | None = None) -> list[ScopeEntry]:
+        """The references that have a row, perhaps a tombstone, and stand in no list. Scans the keys of all references.
+
+        listed        as read a moment ago
+        """
+        names = {entry.name for entry in (self.list_references() if listed is None else listed)}
+        strange = [key.name for key in self.rows.scan_references() if key.name not in names]
+        if strange:  # a name is listed before its row is made: one that was listed since is no stranger
+            names = {entry.name for entry in self.list_references()}
+        return [self.unlisted_entry(name) for name in strange if name not in names]
+
+    def unlisted_entry(self, name: str) -> ScopeEntry:
+        """What can be told of a reference that stands in no list by its name alone."""
+        part = None if self.is_system else parse_reference(name)
+        if part is not None or (not self.is_system and parse_tree_reference(name)):
+            return ScopeEntry(name, part is not None and isinstance(part.part, RefKind), is_unlisted=True)
+        try:
+            declared = declared_reference(name, is_system=self.is_system)
+        except HeadwaterError:
+            declared = None  # a package that cannot be loaded: everything of it stays
+        if declared is None:
+            return ScopeEntry(name, origin=ReferenceOrigin.UNKNOWN, is_unlisted=True)
+        return ScopeEntry(name, origin=ReferenceOrigin.EXTENSION, commits=declared[0].commits, is_unlisted=True)
 
     def check_complete(self, references: Iterable[tuple[ScopeEntry, Reference]]) -> None:
         """Pass if every reference is there that a realm has from its bootstrap on. Everything that a lost one held would be garbage.
@@ -101,10 +156,10 @@ class CollectionScope:
             check_list_is_there(self.rows)
 
     def find_references(self) -> list[tuple[ScopeEntry, Reference]]:
-        """Every listed name that has a row, with the row; tombstones included."""
-        listed = self.list_references()
-        rows = self.rows.find_rows([entry.name for entry in listed])
-        return [(entry, row) for entry, row in zip(listed, rows, strict=True) if row is not None]
+        """Every reference that has a row, with the row; tombstones included."""
+        entries = self.all_references()
+        rows = self.rows.find_rows([entry.name for entry in entries])
+        return [(entry, row) for entry, row in zip(entries, rows, strict=True) if row is not None]
 
 
 def describe_reference(rows: RealmStore, reference: str) -> str:

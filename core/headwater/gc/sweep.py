@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -19,12 +19,13 @@ import msgspec
 
 from headwater.catalogs import release_name
 from headwater.clock import Clock, Micros, as_text
-from headwater.commits import SweptSplit, read_pins, unpin_commits
+from headwater.commits import SweptSplit, read_pins, release_listed, unpin_commits
 from headwater.errors import CorruptionError, NotFoundError, SwapConflictError
-from headwater.files import release_tree
+from headwater.files import FileScope, release_tree
+from headwater.files.open_references import keeps_file_references, list_file_scopes, open_file_references
 from headwater.gc.live_set import RowClassifier
-from headwater.gc.retention import CollectionScope, KeepReason, ScopeEntry
-from headwater.realms import RealmRegistry
+from headwater.gc.retention import CollectionScope, KeepReason, ReferenceOrigin, ScopeEntry
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId, ObjectKey, ObjectPosition, RealmId, RealmKey, RealmStore, Reference, ScanSplit, Store
 from headwater.tasks import TaskQueue
 from headwater.throttle import FenceWatch, ProgressCallback, Throttle
@@ -231,7 +232,9 @@ def remove_tombstones(
         except SwapConflictError:
             continue  # alive again
         # The row first: a row without a listed name would be a reference that no collection marks.
-        if not release_name(scope.rows, entry.name, older_than=cutoff):
+        if entry.origin is ReferenceOrigin.EXTENSION:
+            release_listed(scope.rows, entry.name, older_than=cutoff)
+        elif not release_name(scope.rows, entry.name, older_than=cutoff):
             release_tree(scope.rows, entry.name, older_than=cutoff)
         result.tombstones_removed += 1
 
@@ -250,18 +253,25 @@ def release_pins(store: Store, scope: CollectionScope, watch: FenceWatch, result
 
 
 def collect_purged_keys(store: Store, pacing: Throttle, result: CollectionResult) -> None:
-    """Delete the rows that late writers left under purged keys, and forget keys that are old enough and have none.
+    """Delete what late writers left under the keys of PURGED realms and of deleted ones, and forget keys of the latter that are old
+    enough and have nothing.
 
     A key whose writers do not stop is left to the next collection after ``_LATE_BATCHES`` batches.
     """
     realms = RealmRegistry(store)
     oldest = store.clock.now() - store.settings.purged_keys_kept_seconds * 1_000_000
+    # The removed keys first: a realm that is deleted in between is in one of the two. PURGED has no way back, so its key serves nobody.
     purged = realms.purged_keys()
+    emptied = {realm.key for realm in realms.list_realms() if realm.state is RealmState.PURGED}
+    keys = sorted({*purged, *emptied})
     fed = {
         key
-        for key in keys_with_rows(store, purged, pacing.watch.check_now_and_then)
+        for key in keys_with_rows(store, keys, pacing.watch.check_now_and_then)
         if not _is_cleared(store, key, pacing, result)
     }
+    for scope in list_file_scopes(store) if keys and keeps_file_references(store) else []:
+        if scope.realm in keys and not _is_scope_cleared(store, scope, pacing, result):
+            fed.add(scope.realm)
     old = [key for key, removed in purged.items() if removed < oldest and key not in fed]
     realms.forget_purged_keys(old, fence=pacing.watch.check_fence)
 
@@ -274,6 +284,24 @@ def _is_cleared(store: Store, key: RealmKey, pacing: Throttle, result: Collectio
         result.late_rows_deleted += deleted
         if not deleted:
             return rows.is_empty()
+    return False
+
+
+def _is_scope_cleared(store: Store, scope: FileScope, pacing: Throttle, result: CollectionResult) -> bool:
+    """Delete the references of a file table that late writers left. Their data files stay: nothing says whose they are."""
+    size = store.settings.delete_batch
+    try:
+        references = open_file_references(store, scope)
+    except NotFoundError:
+        return True  # deleted meanwhile
+    with closing(references):
+        references.close_scope()
+        for _ in range(_LATE_BATCHES):
+            pacing.before_deleting(size)
+            deleted = references.delete_scope(size)
+            result.late_rows_deleted += deleted
+            if not deleted:
+                return True
     return False
 
 

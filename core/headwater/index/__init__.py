@@ -11,6 +11,7 @@ from headwater.index.index_nodes import (
     Stripe,
     StripeList,
     StripeReader,
+    count_first_bytes,
 )
 from headwater.index.ordered_index import (
     Index,
@@ -41,5 +42,6 @@ __all__ = [
     "StripeList",
     "StripeReader",
     "after_prefix",
+    "count_first_bytes",
     "index_differences",
 ]

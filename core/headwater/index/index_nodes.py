@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -360,6 +361,11 @@ class Stripe(StoredObject, frozen=True, kw_only=True, dict=True):
     def page(self) -> EntryPage:
         return EntryPage(self.entries)
 
+    @memo
+    def first_bytes(self) -> Counter[bytes]:
+        """How many entries have data that begins with each byte, see ``count_first_bytes``."""
+        return Counter(data[:1] for data in self.page.all_data())
+
 
 @object_type("stripe-list", compressed=False)
 class StripeList(StoredObject, frozen=True, kw_only=True, dict=True):
@@ -558,15 +564,47 @@ class SharedIndexScan:
                 if not above:
                     self._is_new(object_id)
 
-    def _wanted(self, children: Children, hidden: Sequence[bytes]) -> list[tuple[ObjectId, Sequence[bytes]]]:
+    def _wanted(self, children: Children, hidden: Sequence[bytes]) -> list[_Hidden]:
         """The children that were not yielded in full yet, each with the keys above it that hide its entries."""
-        ends = [bisect_left(hidden, bound) for bound in children.bounds[1:]]
-        spans = zip([0, *ends], [*ends, len(hidden)], strict=True)
-        return [
-            (object_id, hidden[start:end])
-            for object_id, (start, end) in zip(children.object_ids, spans, strict=True)
-            if not self._was_met(object_id)
-        ]
+        return [(object_id, above) for object_id, above in _below(children, hidden) if not self._was_met(object_id)]
+
+
+_Hidden = tuple[ObjectId, Sequence[bytes]]
+"""A child, and the keys above it that hide its entries."""
+
+
+def _below(children: Children, hidden: Sequence[bytes]) -> list[_Hidden]:
+    ends = [bisect_left(hidden, bound) for bound in children.bounds[1:]]
+    spans = zip([0, *ends], [*ends, len(hidden)], strict=True)
+    return [(object_id, hidden[start:end]) for object_id, (start, end) in zip(children.object_ids, spans, strict=True)]
+
+
+def count_first_bytes(objects: StripeReader, container: IndexContainer) -> Counter[bytes]:
+    """How many entries of an index have data that begins with each byte; without data, under ``b""``.
+
+    Reads every stripe that is not cached, and decodes no key but those that changes hide. A stripe is counted once while it is cached.
+
+    raises        CorruptionError when a part is missing or damaged
+    """
+    counted = Counter(data[:1] for data in _alive(container.page, ()))
+    above = _keys(container.page)
+    if container.levels == 1:
+        _count_stripes(objects, container.children, above, counted)
+    elif container.levels == 2:
+        for some in _handfuls(_below(container.children, above)):
+            ids = [object_id for object_id, _ in some]
+            for (_, hidden), stripes in zip(some, load_stripes(objects, ids, StripeList), strict=True):
+                counted.update(data[:1] for data in _alive(stripes.page, hidden))
+                _count_stripes(objects, stripes.children, sorted({*hidden, *_keys(stripes.page)}), counted)
+    return +counted
+
+
+def _count_stripes(objects: StripeReader, children: Children, above: Sequence[bytes], counted: Counter[bytes]) -> None:
+    for some in _handfuls(_below(children, above)):
+        for (_, hidden), stripe in zip(some, load_stripes(objects, [object_id for object_id, _ in some], Stripe), strict=True):
+            counted.update(stripe.first_bytes)
+            gone = (at for key in hidden if (at := stripe.page.position(key)) >= 0)
+            counted.subtract(stripe.page.data(at)[:1] for at in gone)
 
 
 def _alive(page: EntryPage, hidden: Sequence[bytes]) -> list[bytes]:
@@ -580,6 +618,6 @@ def _keys(page: EntryPage) -> list[bytes]:
     return page.keys.between(0, page.count)
 
 
-def _handfuls(wanted: list[tuple[ObjectId, Sequence[bytes]]]) -> Iterator[list[tuple[ObjectId, Sequence[bytes]]]]:
+def _handfuls(wanted: list[_Hidden]) -> Iterator[list[_Hidden]]:
     for start in range(0, len(wanted), _AT_ONCE):
         yield wanted[start : start + _AT_ONCE]

@@ -43,6 +43,7 @@ from headwater.jobs.task_runs import PURGE_TABLE, open_active_realm, run_recorde
 from headwater.purge.table_purge import PurgedTable, PurgeRequest, first_look_after, purge_table
 from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId, RealmStore, Store, id_text
+from headwater.store.store_identity import check_may_maintain
 from headwater.tasks import SubmittedTask, Task, TaskLease, TaskNotReadyError, TaskProgress, TaskQueue, TaskState
 
 _TRIES = 20
@@ -70,6 +71,7 @@ def run_purge_table(store: Store, claim: TaskLease) -> dict[str, Any]:
             claim.check_stop()
 
     def work() -> dict[str, Any]:
+        check_may_maintain(store, "a purge")
         held = lock_locations(rows, wish, fence=claim.check_stop)
         try:
             check_no_realm(store, rows, wish, fence=claim.check_stop)

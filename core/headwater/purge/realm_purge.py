@@ -12,6 +12,7 @@ from headwater.gc import PhaseTimer
 from headwater.purge.file_table_purge import FileTablePurge, PurgedFileTables
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import RealmStore, Store
+from headwater.store.store_identity import check_may_maintain
 from headwater.throttle import Fence, ProgressCallback, Throttle, no_progress
 
 _ROUNDS = 20
@@ -55,13 +56,15 @@ def purge_realm(
     and for a realm whose entry was deleted it does nothing.
 
     key           the key of the realm to purge: a realm of the same id that was created later is left alone
-    raises        RefusedError in any state but PURGING and PURGED, or under another key · UnavailableError when late writers
-                  keep adding rows, or data files cannot be deleted · FencedError when the task was taken over
+    raises        RefusedError in any state but PURGING and PURGED, under another key, and where only a later release may maintain the
+                  store · UnavailableError when late writers keep adding rows, or data files cannot be deleted · FencedError when the
+                  task was taken over
     """
     realms = RealmRegistry(store)
     result = PurgedRealm(realm_id)
     if key is not None and _is_gone(realms, realm_id, key):
         return result
+    check_may_maintain(store, "a purge")
     realm = _check_key(realms.read_realm(realm_id), key)
     state = RealmState.PURGED if realm.state is RealmState.PURGED else RealmState.PURGING
     rows = realms.open_realm_for(realm_id, state)  # checks state and key before every batch

@@ -42,7 +42,8 @@ def keep_scheduled(work: ScheduledWork, tasks: TaskHistory, *, since: Micros, no
     """
     waiting = tasks.active(work.kind, work.subject)
     if waiting is None:
-        return [SubmitTask(work.kind, next_time(work.cron, work.zone, since), work.subject, work.arguments)]
+        # A run that a clock ended that was ahead does not put the next one off until that time.
+        return [SubmitTask(work.kind, next_time(work.cron, work.zone, min(since, now)), work.subject, work.arguments)]
     task = waiting.value
     if task.state is not TaskState.WAITING or task.failures or task.due <= now:
         return []  # it is running, due, or waiting for another attempt

@@ -43,6 +43,7 @@ from headwater.commits import (
     AbsentReference,
     Head,
     check_reference_times,
+    listed_extensions,
     load_head,
     no_state_error,
     pointer_as_of,
@@ -148,6 +149,7 @@ _FIELDS = ("base_location", "allowed_locations", "default_branch", "properties")
 """The fields of a catalog that a restoration brings back. The others are up to its manager, or to the person who deletes."""
 _LATER = "made later: it stays, unless --prune says otherwise"
 _SINCE = "since this restoration was asked for: it stays so"
+_EXTENSION = "it belongs to an extension, which alone knows what a state of it means: it stays as it is"
 _FILES = "a file table is not restored: its rows are what its references say now, and its partition tree only grows"
 
 
@@ -237,6 +239,8 @@ class _Planner:
                 yield self._later(RestoreStep(act=RestoreAction.KEEP, text=later.name, catalog=later), later.updated)
         for table in list_file_tables(self._rows):
             yield RestoreStep(act=RestoreAction.KEEP, text=table.name, note=_FILES)
+        for entry in listed_extensions(self._rows):
+            yield RestoreStep(act=RestoreAction.KEEP, text=entry.name, note=_EXTENSION)
 
     def _deleted_catalog(self, held: CatalogDefinition, was: CatalogDefinition) -> Iterator[RestoreStep]:
         taken = find_definition(self._rows, name=held.name)
@@ -434,6 +438,8 @@ def _checked_own(rows: RealmStore, reference: str) -> str:
         raise RefusedError(f"reference {reference!r} of realm {rows.realm!r} belongs to file tables: {_FILES}")
     if reference in (*REALM_REFERENCES, PINS, FILE_MARKS, FILE_PLACES):
         return reference
+    if any(entry.name == reference for entry in listed_extensions(rows)):
+        raise RefusedError(f"reference {reference!r} of realm {rows.realm!r} is not restored by itself: {_EXTENSION}")
     raise NotFoundError(f"realm {rows.realm!r} has no reference {reference!r} that can be restored")
 
 

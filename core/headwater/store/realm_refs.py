@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import structlog
@@ -36,8 +37,11 @@ _POINTER_BYTES, _MOVE_BYTES = 8, 16
 RECENT_POINTERS = 20
 MOVES_LIMIT = 4000
 """Recorded moves in one row: 16 bytes each, well under a row's limit."""
+CROWDED_MOVES = MOVES_LIMIT // 4 * 3
+"""The newest so many moves are complete. Of older ones a full row keeps the last of each pointer."""
 _ROOMY = MOVES_LIMIT // 4
 """With fewer moves than this, a row is in no danger of becoming too full."""
+_TOLD_EVERY = 100
 _TRIES = 10
 _log = structlog.get_logger()
 
@@ -52,7 +56,9 @@ def advanced_row(seen: ReferenceRow, pointer: ObjectId) -> ReferenceRow:
 
 def moved_row(seen: ReferenceRow, pointer: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
     """The row after a move to a commit that is not on top of the old one; the old one is recorded."""
-    return dataclasses.replace(advanced_row(seen, pointer), moves=_moves(seen, seen.pointer, now=_even(now), since=since))
+    # One place stays free: what is deleted then can be undeleted.
+    moves = _moves(seen, seen.pointer, now=_even(now), since=since, limit=MOVES_LIMIT - 1)
+    return dataclasses.replace(advanced_row(seen, pointer), moves=moves)
 
 
 def with_move(seen: ReferenceRow, left: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
@@ -93,8 +99,13 @@ def raised_row(seen: ReferenceRow, *, now: Micros, credible: Micros) -> Referenc
     )
 
 
-def tombstone_row(seen: ReferenceRow, *, now: Micros) -> ReferenceRow:
-    """The row after deletion: a tombstone."""
+def tombstone_row(seen: ReferenceRow, *, now: Micros, since: Micros | None = None) -> ReferenceRow:
+    """The row after deletion: a tombstone.
+
+    since         RefusedError when its re-creation could not be recorded, with the moves since then; None: it goes for good
+    """
+    if since is not None:
+        _moves(seen, seen.pointer, now=_even(now), since=since)
     return dataclasses.replace(seen, version=seen.version + 1, deleted=now)
 
 
@@ -119,15 +130,33 @@ def _recent(seen: ReferenceRow) -> tuple[ObjectId, ...]:
     return seen.recent if seen.pointer is None else (seen.pointer, *seen.recent)[:RECENT_POINTERS]
 
 
-def _moves(seen: ReferenceRow, left: ObjectId | None, *, now: Micros, since: Micros) -> tuple[ReferenceMove, ...]:
+def _moves(
+    seen: ReferenceRow, left: ObjectId | None, *, now: Micros, since: Micros, limit: int = MOVES_LIMIT
+) -> tuple[ReferenceMove, ...]:
     kept = tuple(move for move in seen.moves if move.time >= since)
     if left is None:
         return kept
-    if len(kept) >= MOVES_LIMIT:
+    if len(kept) >= limit:
+        kept = _thinned(kept)
+    if len(kept) >= limit:
+        free = (kept[-1].time + max(now - since, 0)) / 1_000_000
         raise RefusedError(
-            f"reference {seen.name!r} was moved {len(kept)} times within the grace, which is all that its row can record: try again later"
+            f"reference {seen.name!r} was moved {len(kept)} times within the grace period, which is all that its row can record: it can be"
+            f" moved, deleted or created again from {datetime.fromtimestamp(free, UTC):%Y-%m-%dT%H:%M:%SZ} on; use another name until then"
         )
     return (ReferenceMove(left, now), *kept)
+
+
+def _thinned(moves: tuple[ReferenceMove, ...]) -> tuple[ReferenceMove, ...]:
+    """What a full row has to keep: the newest moves, and of each pointer that only older ones name the last.
+
+    A collection needs no more: a pointer is kept for the grace from the last time on at which it was left. A past moment before the newest
+    ``CROWDED_MOVES`` cannot be read any more.
+    """
+    newest = moves[:CROWDED_MOVES]
+    named = {move.pointer for move in newest}
+    older = [move for move in moves[CROWDED_MOVES:] if move.pointer not in named and not named.add(move.pointer)]  # type: ignore[func-returns-value]
+    return (*newest, *older)
 
 
 class WriteGuard(Protocol):
@@ -298,7 +327,9 @@ class RealmReferences:
             raise RefusedError(f"reference {name!r} of realm {self.realm!r} is not made of {seen.name!r}")
         if seen.deleted is None:
             raise SwapConflictError(f"reference {name!r} of realm {self.realm!r} is there already")
-        return self._settle(seen, recreated_row(seen, pointer, since=self._moves_since(seen)))
+        made = self._settle(seen, recreated_row(seen, pointer, since=self._moves_since(seen)))
+        self._tell_crowded(made)
+        return made
 
     def advance_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
         """Move the reference to a commit on top. UnknownOutcomeError is passed on: the caller determines the outcome."""
@@ -322,9 +353,13 @@ class RealmReferences:
         now = self.clock.now()
         return self._settle(seen, raised_row(seen, now=now, credible=self.credible_until(now)))
 
-    def delete_reference(self, seen: Reference) -> Reference:
-        """Replace the reference with a tombstone."""
-        return self._leave(seen, lambda now: tombstone_row(seen, now=now))
+    def delete_reference(self, seen: Reference, *, is_final: bool = False) -> Reference:
+        """Replace the reference with a tombstone.
+
+        is_final      nobody will create it again; otherwise RefusedError where the row could not record that
+        """
+        since = None if is_final else self._moves_since(seen)
+        return self._leave(seen, lambda now: tombstone_row(seen, now=now, since=since))
 
     def bury_reference(self, name: str) -> Reference:
         """Create a tombstone for a listed name that has no row; SwapConflictError when it has one."""
@@ -340,6 +375,17 @@ class RealmReferences:
             self._backend.remove_reference(seen)
         finally:
             self._forget_reference(seen.name)
+
+    def _tell_crowded(self, row: Reference) -> None:
+        """Warn of a row that soon cannot record a move any more."""
+        if len(row.moves) >= CROWDED_MOVES and len(row.moves) % _TOLD_EVERY == 0:
+            _log.warning(
+                "a reference is moved so often that it soon cannot be moved, deleted or created again within the grace period",
+                reference=row.name,
+                realm=self.realm,
+                moves=len(row.moves),
+                limit=MOVES_LIMIT,
+            )
 
     def swap(self, seen: Reference, new: Reference) -> Reference:
         """Compare-and-swap a whole row. SwapConflictError when it has changed since it was read; UnknownOutcomeError is passed on."""
@@ -441,6 +487,7 @@ class RealmReferences:
         """Swap away from a pointer and record the time. If the swap ended long after that time, record the end as well."""
         started = self.clock.monotonic()
         done = self._settle(seen, make(self._leaving(seen.pointer)))
+        self._tell_crowded(done)
         if seen.pointer is None or self.clock.monotonic() - started <= self.settings.commit_timeout_seconds:
             return done
         return self._record_late(done, seen.pointer)

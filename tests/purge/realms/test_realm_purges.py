@@ -213,6 +213,24 @@ def test_every_collection_deletes_what_came_late_under_purged_keys(
     assert (done.late_rows_deleted, rows_left(store, purging.key)) == (1, 0)
 
 
+def test_every_collection_deletes_what_came_late_into_a_purged_realm(store: Store, purging: Realm) -> None:
+    """A writer that hung in its write until all was deleted."""
+    purge_realm(store, "acme")
+    write_late(store, purging.key)
+    rows_of(store).store.rows(purging.id, purging.key).create_reference("late")
+    done = collect_realm(store, SYSTEM_REALM)
+    RealmRegistry(store).remove_realm(RealmRegistry(store).read_realm("acme"))
+
+    assert (done.late_rows_deleted, rows_left(store, purging.key)) == (2, 0)
+
+
+def test_collections_leave_realms_alone_that_are_not_purged_yet(store: Store, purging: Realm) -> None:
+    before = rows_left(store, purging.key)
+    collect_realm(store, SYSTEM_REALM)
+
+    assert rows_left(store, purging.key) == before > 0
+
+
 def test_purged_key_is_forgotten_after_its_time(
     store: Store, purging: Realm, make_realm_again: Callable[[], RealmStore], clock: FakeClock
 ) -> None:
