@@ -104,6 +104,9 @@ class ReferenceTransaction(Protocol):
     def write_changes(self, changes: ReferenceChanges) -> bool:
         """Write changes. False when a row is not as it was known: then the transaction has to be rolled back."""
 
+    def confirm_reads(self) -> None:
+        """Make the commit of this transaction a durable write, although nothing is to be changed: see ``RealmReferences.confirm_reference``."""
+
     def mark_rows(self, now: Micros, after: str, limit: int) -> FileMarks:
         """Look at up to ``limit`` files that are not marked, by name, beyond one; mark those without references."""
 
@@ -308,7 +311,9 @@ class SqlReferenceStore(ABC):
             if is_whole:
                 for fault in first_faults(verdicts):
                     raise _RefusedRequestError(fault)
-            if changes and not transaction.write_changes(changes):
+            if not changes:  # the outcomes are those of earlier calls, whose commits perhaps only a read has shown
+                transaction.confirm_reads()
+            elif not transaction.write_changes(changes):
                 raise ReferenceConflictError(f"{what}: others changed {self._name} meanwhile")
             return verdicts
 

@@ -37,6 +37,8 @@ _CHECK_SECONDS = 0.1
 _OLDEST = 120000
 _SESSION = {
     "default_transaction_isolation": "read committed",
+    # A commit that no synchronous standby has is reported by a warning alone; see UnreplicatedError.
+    "client_min_messages": "warning",
     # Every statement finds its rows by the primary key. A plan made while the tables were empty would read whole tables, and a
     # session keeps its plans.
     "plan_cache_mode": "force_generic_plan",
@@ -127,6 +129,8 @@ class BoundedConnection(psycopg.Connection[Any]):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._process = os.getpid()
+        self._unreplicated: list[str] = []
+        self.add_notice_handler(partial(_note_unreplicated, self._unreplicated))  # without ``self``: no cycle
         self._poll = select.poll()
         self._poll.register(self.pgconn.socket, select.POLLIN)
 
@@ -134,10 +138,13 @@ class BoundedConnection(psycopg.Connection[Any]):
         """Wait for an answer, with a time limit. psycopg itself waits here for ever."""
         limit = self.answer_seconds if timeout is None else min(timeout, self.answer_seconds)
         try:
-            return waiting.wait(gen, self.pgconn.socket, _CHECK_SECONDS, limit)
+            answer = waiting.wait(gen, self.pgconn.socket, _CHECK_SECONDS, limit)
         except _WaitTimeout:
             # The answer may still arrive: the caller throws this connection away, or it would answer the next statement.
             raise NoAnswerError(f"no answer within {limit:g} s") from None
+        if self._unreplicated:
+            raise UnreplicatedError(self._unreplicated.pop())
+        return answer
 
     def is_stale(self) -> bool:
         """Whether the server sent something unasked, or closed the connection. Costs no round trip."""
@@ -168,6 +175,20 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 class NoAnswerError(psycopg.OperationalError):
     """The server did not answer in time."""
+
+
+class UnreplicatedError(psycopg.OperationalError):
+    """The server reported success, and warned that no synchronous standby may have it: a failover can take it back.
+
+    Somebody cancelled the wait for a standby, which PostgreSQL reports by a warning alone. Source: its documentation, section
+    "Synchronous Replication"; ``SyncRepWaitForLSN`` in ``src/backend/replication/syncrep.c``.
+    """
+
+
+def _note_unreplicated(noted: list[str], notice: psycopg.errors.Diagnostic) -> None:
+    # By the function that sent it, because texts are in the server's language, and the SQLSTATE is that of every warning.
+    if notice.source_function == "SyncRepWaitForLSN":
+        noted.append(": ".join(text for text in (notice.message_primary, notice.message_detail) if text))
 
 
 class ConnectionPool:
