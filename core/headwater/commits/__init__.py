@@ -41,6 +41,7 @@ from headwater.commits.committer import (
     committing_as,
     complete_operation,
 )
+from headwater.commits.durable_outcomes import confirm_outcome
 from headwater.commits.gc_record import (
     COLLECTION_ID,
     CollectionRecord,
@@ -118,6 +119,7 @@ __all__ = [
     "commit_series",
     "committing_as",
     "complete_operation",
+    "confirm_outcome",
     "create_reference_at",
     "decode_token",
     "delete_moving_reference",

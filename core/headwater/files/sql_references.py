@@ -105,7 +105,10 @@ class ReferenceTransaction(Protocol):
         """Write changes. False when a row is not as it was known: then the transaction has to be rolled back."""
 
     def confirm_reads(self) -> None:
-        """Make the commit of this transaction a durable write, although nothing is to be changed: see ``RealmReferences.confirm_reference``."""
+        """Make the commit of this transaction a durable write, although nothing is to be changed.
+
+        See ``RealmReferences.confirm_reference``.
+        """
 
     def mark_rows(self, now: Micros, after: str, limit: int) -> FileMarks:
         """Look at up to ``limit`` files that are not marked, by name, beyond one; mark those without references."""

@@ -262,6 +262,7 @@ class RealmReferences:
                 references.update(self._create_absent(rest, is_repeat=unclear is not None))
             except UnknownOutcomeError as fault:
                 unclear = fault
+                unclear.unclear = tuple(rest)
             except HeadwaterError as fault:
                 if unclear is None:
                     raise
@@ -358,8 +359,10 @@ class RealmReferences:
         ticket = self._begin_swap(new)
         try:
             self._backend.swap_reference(seen, new)
-        except BaseException:
+        except BaseException as fault:
             self._forget_reference(new.name)
+            if isinstance(fault, UnknownOutcomeError):
+                fault.unclear = (new.name,)
             raise
         self._shared.put_reference(new, ticket, is_written=True)
         return new
@@ -381,6 +384,7 @@ class RealmReferences:
         try:
             self._backend.create_reference(row)
         except UnknownOutcomeError as unclear:
+            unclear.unclear = (name,)
             return self._create_again(row, unclear)
         self._shared.put_reference(row, ticket, is_written=True)
         return row

@@ -31,6 +31,7 @@ def find_repeated(target: BranchTarget, operations: Sequence[ContentOperation]) 
             return None
         held = catalog.get_contents(id_text(change.entry.id), puts)
         if all(key in held and metadata_file(held[key]) == place for key, place in files.items()):
+            catalog.confirm_branch(target.name)
             created = {key: content_id for key, put in puts.items() if (content_id := _created_id(put, held.get(key)))}
             return CommitResult(result=created, changed=False, commit_id=change.entry.id, attempts=1, is_replay=True)
     return None
