@@ -25,7 +25,7 @@ from psycopg import waiting
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import _WaitTimeout
 
-from headwater.errors import RefusedError, UnavailableError
+from headwater.errors import HeadwaterError, RefusedError, UnavailableError
 from headwater.store.backends.postgresql.errors import connecting_error, statement_error
 from headwater.store.backends.postgresql.statements import ADAPTERS
 from headwater.store.urls import StoreUrl, UrlOption, as_connections, as_count, as_seconds, one_of
@@ -35,6 +35,7 @@ _IDLE_SECONDS = 300.0
 _CHECK_SECONDS = 0.1
 """How often a wait checks whether its socket still exists."""
 _OLDEST = 120000
+_LOOKS = 3
 _SESSION = {
     "default_transaction_isolation": "read committed",
     # A commit that no synchronous standby has is reported by a warning alone; see UnreplicatedError.
@@ -83,9 +84,26 @@ OPTIONS = (
     UrlOption("sslrootcert", "a file with the authorities' certificates, or system"),
     UrlOption("sslcert", "a file with this client's certificate"),
     UrlOption("sslkey", "a file with this client's key"),
+    UrlOption(
+        "target_session_attrs",
+        "which of several hosts to use: the one that is the primary, or that takes writes; any that is no standby",
+        "primary",
+        one_of("primary", "read-write", "any"),
+    ),
+    UrlOption("keepalives", "whether TCP asks idle connections if their other end lives", parse=one_of("0", "1")),
+    UrlOption("keepalives_idle", "after how many idle seconds TCP asks", parse=as_count),
+    UrlOption("keepalives_interval", "after how many seconds TCP asks again", parse=as_count),
+    UrlOption("keepalives_count", "how many questions without an answer end a connection", parse=as_count),
+    UrlOption(
+        "tcp_user_timeout", "after how many milliseconds without an acknowledgement TCP ends a connection", parse=as_count
+    ),
+    UrlOption("options", "settings that each session begins with, as -c name=value; the store's own take precedence"),
     UrlOption("application_name", "what the server's lists of sessions show; without it, PGAPPNAME or headwater"),
 )
-_PARAMETERS = ("host", "port", "service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name")
+_PARAMETERS = (
+    *("host", "port", "service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name", "options"),
+    *("target_session_attrs", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
+)
 """Options that are libpq's own, under its names."""
 
 
@@ -125,6 +143,8 @@ class BoundedConnection(psycopg.Connection[Any]):
     """A connection whose every wait ends after ``answer_seconds``, even if the server hangs. After that it must not be used again."""
 
     answer_seconds = 10.0
+    is_pooled = False
+    """Whether a pooler is between: its client has another number than the server's process."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -246,6 +266,34 @@ class ConnectionPool:
             self._leave(None)
             raise
 
+    def refuse_shared_sessions(self, connection: BoundedConnection) -> None:
+        """Refuse a pooler that gives another session of the server to each transaction; given one connection that was borrowed.
+
+        Settings, prepared statements and the time limits of a session would be lost, or be another client's. Two clients that are
+        connected at the same time never have the same session where the pooler keeps one for each of them, and none of them ever gets
+        another one.
+
+        raises        RefusedError
+        """
+        if not connection.is_pooled:
+            return
+        try:
+            another = self._connect()
+        except HeadwaterError:  # no session is free beside ours, which a pooler that shares them would have found
+            return
+        try:
+            if not any(_share_sessions(connection, another) for _ in range(_LOOKS)):
+                return
+        except psycopg.Error as fault:
+            if "pooling" not in str(fault):  # a pooler of single statements refuses to begin a transaction
+                raise
+        finally:
+            another.close()
+        raise RefusedError(
+            f"{self._place}: the pooler before this server gives another session to each transaction or statement (PgBouncer's"
+            " pool_mode=transaction or statement): set pool_mode=session for this database, or name the server itself"
+        )
+
     def give_back(self, connection: BoundedConnection) -> None:
         self._leave(connection)
 
@@ -337,6 +385,21 @@ class ConnectionPool:
             surplus.close()
 
 
+def _share_sessions(first: BoundedConnection, second: BoundedConnection) -> bool:
+    """Whether a pooler gives sessions of the server to transactions, as far as two of its clients can tell."""
+    own = _process_of(first)
+    second.execute(b"BEGIN")  # while it lasts, the second client keeps its session
+    try:
+        other = _process_of(second)
+        return own == other or own != _process_of(first)
+    finally:
+        second.execute(b"ROLLBACK")
+
+
+def _process_of(connection: BoundedConnection) -> int:
+    return int(connection.only_row("SELECT pg_backend_pid()")[0])
+
+
 def _parameters(url: StoreUrl, options: Mapping[str, Any]) -> dict[str, Any]:
     """libpq's parameters. libpq takes from its environment what neither the URL nor its options set."""
     try:
@@ -356,8 +419,6 @@ def _parameters(url: StoreUrl, options: Mapping[str, Any]) -> dict[str, Any]:
         "client_encoding": "UTF8",
         "connect_timeout": max(2, ceil(options["connect_timeout"])),
         "fallback_application_name": "headwater",
-        # of several hosts only the one that takes writes; a standby would also return outdated references
-        "target_session_attrs": "primary",
     }
 
 
@@ -396,6 +457,10 @@ def _begin_session(connection: BoundedConnection, place: str, answer_seconds: fl
         " ELSE current_setting('synchronous_commit') END, false)"
     )
     words = [word for setting in settings.items() for word in setting]
-    encoding = connection.only_row(f"SELECT current_setting('server_encoding'), {durable}, {calls}", words)[0]
+    facts = "current_setting('server_encoding'), pg_is_in_recovery(), pg_backend_pid()"
+    encoding, is_standby, process, *_ = connection.only_row(f"SELECT {facts}, {durable}, {calls}", words)
+    if is_standby:
+        raise UnavailableError(f"{place}: the server is a standby, whose references may be outdated: name the primary")
+    connection.is_pooled = process != connection.info.backend_pid
     if encoding != "UTF8":
         raise RefusedError(f"{place}: the database's encoding is {encoding}: create one with ENCODING 'UTF8'")
