@@ -88,6 +88,18 @@ def test_standby_is_no_store_whatever_is_asked_for(server: PostgresqlServer, sch
         server.promote()
 
 
+def test_open_store_that_nobody_uses_keeps_no_connection(server: PostgresqlServer, schema: str, open_at: Open) -> None:
+    backend = open_at(server.url(schema, idle="50ms", application_name=schema))
+    backend.write_objects([row(1)])
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+
+    until = time.monotonic() + 60
+    while server.execute(sessions, (schema,)) != [(0,)]:
+        assert time.monotonic() < until, "it stays open"
+        time.sleep(0.02)
+    assert read_object(backend, 1) == row(1)
+
+
 def test_schema_is_headwater_without_one_in_the_url(server: PostgresqlServer, open_at: Open) -> None:
     server.drop("headwater")
     open_at(server.url())

@@ -13,6 +13,7 @@ import re
 import select
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import ceil
@@ -30,8 +31,6 @@ from headwater.store.backends.postgresql.errors import connecting_error, stateme
 from headwater.store.backends.postgresql.statements import ADAPTERS
 from headwater.store.urls import StoreUrl, UrlOption, as_connections, as_count, as_seconds, one_of
 
-_IDLE_SECONDS = 300.0
-"""A connection that was idle for this long is closed."""
 _CHECK_SECONDS = 0.1
 """How often a wait checks whether its socket still exists."""
 _OLDEST = 120000
@@ -72,6 +71,7 @@ OPTIONS = (
         "connect_timeout", "how long a connection to one host may take to be made, in whole seconds from 2s", "5s", as_seconds
     ),
     UrlOption("pool", "how many connections one process has at most", "10", as_connections),
+    UrlOption("idle", "how long a connection that nobody uses stays open", "60s", as_seconds),
     UrlOption("host", "the folder of a Unix socket, or a host where the URL names none"),
     UrlOption("port", "the port where the URL names none", parse=as_count),
     UrlOption("service", "a section of the file pg_service.conf"),
@@ -112,14 +112,12 @@ class PoolLimits:
     """How many connections a pool has, and what their sessions begin with.
 
     size          how many there are at most; None: what the URL says
-    idle_seconds  a connection that was idle for this long is closed
-    is_reaped     whether that happens even while nobody uses the pool
+    idle_seconds  a connection that was idle for this long is closed; None: what the URL says
     session       settings of every session beyond those of the rows' own, or instead
     """
 
     size: int | None = None
-    idle_seconds: float = _IDLE_SECONDS
-    is_reaped: bool = False
+    idle_seconds: float | None = None
     session: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -134,8 +132,7 @@ def open_pool(url: StoreUrl, options: Mapping[str, Any], limits: PoolLimits | No
         place=place,
         size=limits.size or options["pool"],
         wait_seconds=options["timeout"],
-        idle_seconds=limits.idle_seconds,
-        is_reaped=limits.is_reaped,
+        idle_seconds=limits.idle_seconds or options["idle"],
     )
 
 
@@ -218,8 +215,7 @@ class ConnectionPool:
     place         how the server is called in messages
     size          how many there are at most
     wait_seconds  how long a caller waits for one while all are in use
-    idle_seconds  a connection that was idle for this long is closed: by the next caller who gives one back
-    is_reaped     whether a thread does so, too, while there are idle connections and nobody calls
+    idle_seconds  a connection that was idle for this long is closed, by a thread that lives while there are idle ones
     """
 
     def __init__(
@@ -229,15 +225,13 @@ class ConnectionPool:
         place: str,
         size: int,
         wait_seconds: float,
-        idle_seconds: float = _IDLE_SECONDS,
-        is_reaped: bool = False,
+        idle_seconds: float,
     ) -> None:
         self._connect = connect
         self._place = place
         self._size = size
         self._wait_seconds = wait_seconds
         self._idle_seconds = idle_seconds
-        self._is_reaped = is_reaped
         self._reaper: threading.Thread | None = None
         self._closing = threading.Event()
         self._condition = threading.Condition(threading.Lock())
@@ -318,7 +312,6 @@ class ConnectionPool:
             size=self._size,
             wait_seconds=self._wait_seconds,
             idle_seconds=self._idle_seconds,
-            is_reaped=self._is_reaped,
         )
         pool._is_closed = self._is_closed
         return pool
@@ -373,13 +366,13 @@ class ConnectionPool:
                     surplus = connection
                 else:
                     self._idle.append((now, connection))
-                    if self._idle[0][0] < now - self._idle_seconds:
-                        surplus = self._idle.pop(0)[1]
                     # Started late, and again in a child: a thread does not survive a fork. It ends when there is nothing to close,
                     # so a process that is done with its connections keeps no thread either.
-                    if self._is_reaped and self._reaper is None:
-                        self._reaper = threading.Thread(target=self._reap, name="idle connections", daemon=True)
-                        self._reaper.start()
+                    if self._reaper is None:
+                        reaper = threading.Thread(target=self._reap, name="idle connections", daemon=True)
+                        with suppress(RuntimeError):  # Python is shutting down, and ends all connections
+                            reaper.start()
+                            self._reaper = reaper
             self._condition.notify()
         if surplus is not None:
             surplus.close()
