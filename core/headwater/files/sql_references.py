@@ -157,9 +157,11 @@ class SqlReferenceStore(ABC):
     """The references of one file table; see ``FileReferenceStore`` for what its methods promise.
 
     writer_grace_seconds  new references to data files that are older are refused; None: to none
+    awaits_assignments    a commit that came before its assignment is WAITING instead of refused
     """
 
     writer_grace_seconds: float | None = None
+    awaits_assignments = False
 
     def __init__(self, scope: FileScope, *, policy: RetryPolicy) -> None:
         self.scope = scope
@@ -309,7 +311,11 @@ class SqlReferenceStore(ABC):
 
         def apply(transaction: ReferenceTransaction) -> list[RequestVerdict]:
             verdicts, changes = decide(
-                requests, transaction.load_rows(named), transaction.now, oldest=self._oldest(transaction.now)
+                requests,
+                transaction.load_rows(named),
+                transaction.now,
+                oldest=self._oldest(transaction.now),
+                awaits_assignments=self.awaits_assignments,
             )
             if is_whole:
                 for fault in first_faults(verdicts):
