@@ -168,6 +168,7 @@ has_redis() { command -v redis-server >/dev/null 2>&1; }
 # The server's programs alone: tests make clusters of their own. Debian's package would make one, and start it.
 need_postgresql() {
     local no_cluster=/etc/postgresql-common/createcluster.conf
+    need_pgbouncer
     has_postgresql && return
     install_by_apt postgresql-common && [ -w "$no_cluster" ] &&
         sed -i 's/^#\?create_main_cluster = .*/create_main_cluster = false/' "$no_cluster"
@@ -177,6 +178,24 @@ need_postgresql() {
 
 has_postgresql() {
     command -v initdb >/dev/null 2>&1 || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null
+}
+
+# A pooler in front of PostgreSQL, for tests, which are skipped without it. Unpacked as nginx is, with the libraries that it needs.
+need_pgbouncer() {
+    local package
+    { command -v pgbouncer || [ -x /usr/sbin/pgbouncer ] || has_pgbouncer; } >/dev/null 2>&1 && return
+    for package in libevent-2.1-7 libc-ares2 pgbouncer; do
+        unpack_by_apt "$package" "$tools/pgbouncer" || break
+    done
+    has_pgbouncer && return
+    rm -rf "$tools/pgbouncer"
+    say "tests of a pooler will be skipped: pgbouncer is missing, for example the Debian package pgbouncer"
+}
+
+has_pgbouncer() {
+    local libraries
+    libraries=$(printf '%s:' "$tools"/pgbouncer/usr/lib/*-linux-gnu*)
+    LD_LIBRARY_PATH=$libraries "$tools/pgbouncer/usr/sbin/pgbouncer" --version >/dev/null 2>&1
 }
 
 # kubectl and helm, of one version for everybody: tests hold what they print against what is expected.

@@ -87,7 +87,9 @@ class CommitTimeoutError(UnavailableError):
 
 
 class UnknownOutcomeError(HeadwaterError):
-    """The call may have taken effect: check before you repeat it or clean up."""
+    """The call may have taken effect: check before you repeat it or clean up. ``unclear`` names the references that it may have changed."""
+
+    unclear: tuple[str, ...] = ()
 
 
 class UnknownCommitError(UnknownOutcomeError):
@@ -99,5 +101,6 @@ class UnknownCommitError(UnknownOutcomeError):
         super().__init__(message)
         self.commit_id = commit_id
         self.reference = reference
+        self.unclear = (reference,) if reference else ()
         self.realm = realm
         self.attempts = attempts

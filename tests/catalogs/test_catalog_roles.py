@@ -10,7 +10,7 @@ import pytest
 from faulty_backend import FaultyBackend
 from headwater import Store
 from headwater.catalogs import CatalogGrant, CatalogRoles, Catalogs
-from headwater.errors import NotFoundError, RefusedError
+from headwater.errors import NotFoundError, RefusedError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore
 
 LOADERS, READERS = ObjectId(7), ObjectId(8)
@@ -141,3 +141,19 @@ def test_role_that_is_dropped_while_it_is_granted_leaves_nothing(roles: CatalogR
 
     assert roles.read_access().grants_of("reader") == []
     assert roles.read_access().roles_of(holder) == []
+
+
+def test_drop_that_the_database_interrupts_does_not_claim_that_nothing_happened(roles: CatalogRoles, realm: RealmStore) -> None:
+    faults = FaultyBackend(realm.store.backend)
+    store = Store(faults, url="memory://", settings=realm.settings, clock=realm.clock)
+    interrupted = CatalogRoles(store.rows(realm.realm, realm.key), Catalogs(realm).read_catalog("lake"))
+    roles.create_role("analyst")
+    roles.put_grants("analyst", [ON_SALES])
+    faults.fail("swap_reference", at=2, times=100_000)
+
+    with pytest.raises(UnknownOutcomeError, match="drop it again"):
+        interrupted.drop_role("analyst")
+
+    assert granted(roles, "analyst") == set()
+    roles.drop_role("analyst")
+    assert "analyst" not in [role.name for role in roles.list_roles()]

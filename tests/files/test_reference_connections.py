@@ -64,7 +64,7 @@ def test_connection_is_closed_when_it_was_idle_for_long(pool: ConnectionPool) ->
 
 def test_idle_connection_is_closed_though_nobody_calls(store: Store) -> None:
     assert isinstance(store.backend, PostgresqlBackend)
-    pool = store.backend.open_pool(PoolLimits(size=3, idle_seconds=0.05, is_reaped=True))
+    pool = store.backend.open_pool(PoolLimits(size=3, idle_seconds=0.05))
     connection = pool.borrow()
 
     pool.give_back(connection)
@@ -79,7 +79,7 @@ def test_idle_connection_is_closed_though_nobody_calls(store: Store) -> None:
 def test_thread_that_closes_idle_connections_ends_with_them(store: Store) -> None:
     assert isinstance(store.backend, PostgresqlBackend)
     before = set(threading.enumerate())
-    pool = store.backend.open_pool(PoolLimits(size=3, idle_seconds=600, is_reaped=True))
+    pool = store.backend.open_pool(PoolLimits(size=3, idle_seconds=600))
     pool.give_back(pool.borrow())
     [reaper] = set(threading.enumerate()) - before
 

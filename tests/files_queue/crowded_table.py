@@ -25,7 +25,7 @@ ROWS = 10
 class CrowdedTable:
     """Each job replaces the references of its leaf to all files.
 
-    leaves        of which every tenth belongs to a job that was not assigned: its commit is refused
+    leaves        of which every tenth is assigned to another job: its commit is refused
     """
 
     scope: FileScope
@@ -67,11 +67,7 @@ class CrowdedTable:
             ]
         )
         references.assign_jobs(
-            [
-                AssignJob(job=f"job-{number}", partition=leaf, filenames=self.inputs)
-                for number, leaf in enumerate(leaves)
-                if self.is_assigned(number)
-            ]
+            [AssignJob(job=self._holder(number), partition=leaf, filenames=self.inputs) for number, leaf in enumerate(leaves)]
         )
 
     def faults(self, references: FileReferenceStore) -> list[str]:
@@ -80,7 +76,7 @@ class CrowdedTable:
         model = {(f"out-{number}", self._leaf(number), ROWS * self.files, None) for number in range(self.leaves)}
         model = {row for number, row in enumerate(sorted(model, key=lambda row: int(row[0][4:]))) if self.is_assigned(number)}
         model |= {
-            (name, self._leaf(number), ROWS, None)
+            (name, self._leaf(number), ROWS, self._holder(number))
             for number in range(self.leaves)
             if not self.is_assigned(number)
             for name in self.inputs
@@ -90,6 +86,9 @@ class CrowdedTable:
         wanted = {number: "APPLIED" if self.is_assigned(number) else "REFUSED" for number in range(self.leaves)}
         faults = [f"reference {row}" for row in sorted(stored ^ model, key=str)]
         return faults + [f"outcome of job {number}" for number in wanted if states.get(number) != wanted[number]]
+
+    def _holder(self, number: int) -> str:
+        return f"job-{number}" if self.is_assigned(number) else f"other-{number}"
 
     def _leaf(self, number: int) -> PartitionId:
         return PartitionId(f"leaf-{number}")

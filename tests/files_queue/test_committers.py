@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,10 +16,14 @@ from crowded_table import CrowdedTable
 from headwater.errors import RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.files import (
     AddFiles,
+    AssignJob,
+    CommitJob,
+    FileReference,
     FileReferenceStore,
     FileRequest,
     FileScope,
     ForgetFiles,
+    PartitionId,
     RequestOutcome,
     RequestState,
     TrackedFile,
@@ -31,6 +36,7 @@ from headwater.store import RealmKey, Store, open_store
 from headwater_workers.file_queue import FileCommitter, QueuedRequest, QueuedRequestSender, RequestQueue, text_of_scope
 
 OpenQueue = Callable[..., RequestQueue]
+ROOT = PartitionId("root")
 
 
 class FaultyReferences:
@@ -79,8 +85,9 @@ class Committing:
         return batches
 
     def _open(self, scope: FileScope) -> FileReferenceStore:
+        references = open_file_references(self.store, scope, awaits_assignments=True)
         return FaultyReferences(  # type: ignore[return-value]  # hands on what it does not have
-            self.references(scope), lambda requests: self.before(scope.table, requests), self.after
+            references, lambda requests: self.before(scope.table, requests), self.after
         )
 
 
@@ -111,6 +118,39 @@ def test_duplicates_are_told_the_first_outcome(committing: Committing, table: Cr
         committing.commit_all()
 
     assert table.faults(committing.references(table.scope)) == []
+
+
+def early_commit(committing: Committing, table: CrowdedTable) -> tuple[AssignJob, CommitJob]:
+    """An assignment, and a commit of its job that was sent before it."""
+    references = committing.references(table.scope)
+    references.add_files([TrackedFile(filename="new", references=(FileReference(filename="new", partition=ROOT, rows=1),))])
+    output = FileReference(filename="merged", partition=ROOT, rows=1)
+    [commit] = committing.sender.send_requests(table.scope, [CommitJob(job="early", inputs=("new",), output=output)])
+    assert isinstance(commit, CommitJob)
+    return AssignJob(job="early", partition=ROOT, filenames=("new",), request="assign"), commit
+
+
+def test_commit_that_comes_before_its_assignment_waits_for_it(committing: Committing, table: CrowdedTable) -> None:
+    assignment, commit = early_commit(committing, table)
+    committing.committer.step()
+    references = committing.references(table.scope)
+    assert references.find_outcomes([commit.request]) == {}
+
+    committing.sender.send_requests(table.scope, [assignment])
+    committing.commit_all()
+
+    told = references.find_outcomes([commit.request, assignment.request])
+    assert [outcome.state for outcome in told.values()] == [RequestState.APPLIED] * 2
+
+
+def test_commit_whose_assignment_does_not_come_is_set_aside(committing: Committing, table: CrowdedTable) -> None:
+    _, commit = early_commit(committing, table)
+    opener = partial(open_file_references, committing.store, awaits_assignments=True)
+    FileCommitter(committing.queue, opener, clock=committing.store.clock, assignment_seconds=0).step()
+
+    [reason] = committing.sender.find_set_aside(table.scope, [commit.request]).values()
+    assert "not assigned to job 'early', nor to any other one" in reason
+    assert committing.references(table.scope).find_outcomes([commit.request]) == {}
 
 
 def test_requests_of_all_kinds_are_applied(committing: Committing, table: CrowdedTable) -> None:

@@ -9,7 +9,7 @@ from commits_of_engines import ORDERS, SALES, SCHEMA, added, append, creation_of
 
 from headwater.catalogs import Catalog, ContentKey
 from headwater.errors import NotFoundError, UnknownOutcomeError
-from headwater.iceberg.changes import RequirementFailedError
+from headwater.iceberg.changes import ChangeFormError, RequirementFailedError
 from headwater.iceberg_catalog import (
     IcebergCatalog,
     LoadedTable,
@@ -55,22 +55,91 @@ def test_commit_without_snapshots_is_judged_by_its_requirements(lake: IcebergCat
         lake.tables.commit(set_properties(ORDERS, on("main", None), owner="ann"))
 
 
-def test_commit_that_was_rolled_back_has_an_unknown_outcome(lake: IcebergCatalog, orders: LoadedTable) -> None:
+def test_commit_back_onto_main_after_a_rollback_is_refused(lake: IcebergCatalog, orders: LoadedTable) -> None:
     lake.tables.commit(append(orders, 1))
     lake.tables.commit(append(orders, 2, after=1, number=2))
     lake.tables.commit(TableCommit(ORDERS, [on("main", 2)], [put_on("main", 1)]))
 
-    with pytest.raises(UnknownOutcomeError, match="Keep its files"):
+    with pytest.raises(ChangeFormError, match="Snapshot already exists for id: 2"):
         lake.tables.commit(append(orders, 2, after=1, number=2))
 
 
-def test_commit_with_another_manifest_list_has_an_unknown_outcome(lake: IcebergCatalog, orders: LoadedTable) -> None:
+def test_commit_with_another_manifest_list_fails(lake: IcebergCatalog, orders: LoadedTable) -> None:
     lake.tables.commit(append(orders, 1))
     again = append(orders, 1)
     again.updates[0]["snapshot"]["manifest-list"] += ".other"
 
-    with pytest.raises(UnknownOutcomeError):
+    with pytest.raises(RequirementFailedError):
         lake.tables.commit(again)
+    with pytest.raises(ChangeFormError, match="Snapshot already exists for id: 1"):
+        lake.tables.commit(TableCommit(ORDERS, [], again.updates))
+
+
+def test_snapshot_that_is_added_again_for_another_branch_is_refused(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    lake.tables.commit(append(orders, 1))
+
+    with pytest.raises(ChangeFormError, match="Snapshot already exists for id: 1"):
+        lake.tables.commit(TableCommit(ORDERS, [on("dev", None)], [added(orders, 1), put_on("dev", 1)]))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"action": "set-properties", "updates": {"owner": "ann"}},
+        {"action": "set-snapshot-ref", "ref-name": "dev", "type": "branch", "snapshot-id": 1},
+        {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1, "min-snapshots-to-keep": 5},
+    ],
+    ids=["property", "branch", "retention"],
+)
+def test_commit_that_adds_a_snapshot_again_and_more_is_not_reported_as_done(
+    lake: IcebergCatalog, orders: LoadedTable, more: dict[str, object]
+) -> None:
+    first = append(orders, 1)
+    lake.tables.commit(first)
+
+    with pytest.raises(UnknownOutcomeError, match="send what is missing in another commit"):
+        lake.tables.commit(TableCommit(ORDERS, first.requirements, [*first.updates, more]))
+
+
+def test_commit_is_known_although_others_have_changed_what_it_set(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    first = append(orders, 1)
+    with_owner = TableCommit(ORDERS, first.requirements, [*first.updates, *set_properties(ORDERS, owner="ann").updates])
+    lake.tables.commit(with_owner)
+    lake.tables.commit(append(orders, 2, after=1, number=2))
+    last = lake.tables.commit(set_properties(ORDERS, owner="bob"))
+
+    assert lake.tables.commit(with_owner).etag == last.etag
+
+
+def test_creation_with_a_uuid_that_is_there_and_more_fails(lake: IcebergCatalog) -> None:
+    creation = creation_of(lake.tables.stage(TableCreation(key=ORDERS, schema=SCHEMA)).document)
+    lake.tables.commit(creation)
+    more = [*creation.updates, *set_properties(ORDERS, owner="ann").updates]
+
+    with pytest.raises(RequirementFailedError, match="table already exists"):
+        lake.tables.commit(TableCommit(ORDERS, creation.requirements, more))
+
+
+def test_change_of_another_table_beside_a_known_commit_is_not_dropped(
+    lake: IcebergCatalog, orders: LoadedTable, lines: LoadedTable
+) -> None:
+    lake.tables.commit(append(orders, 1))
+
+    with pytest.raises(UnknownOutcomeError):
+        lake.tables.commit_many([append(orders, 1), set_properties(lines.key, owner="ann")])
+
+
+def test_commits_of_several_tables_are_known_after_further_changes(
+    lake: IcebergCatalog, orders: LoadedTable, lines: LoadedTable, catalog: Catalog
+) -> None:
+    commits = [append(orders, 1), set_properties(lines.key, owner="ann")]
+    lake.tables.commit_many(commits)
+    lake.tables.commit(set_properties(lines.key, owner="bob"))
+    head = catalog.branch("main").head
+
+    lake.tables.commit_many(commits)
+
+    assert catalog.branch("main").head == head
 
 
 def test_commit_of_which_a_part_is_there_has_an_unknown_outcome(lake: IcebergCatalog, orders: LoadedTable) -> None:

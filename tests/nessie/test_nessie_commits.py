@@ -237,6 +237,20 @@ def test_commit_that_comes_twice_is_answered_as_before(nessie: NessieCaller, lak
     assert [entry.message for entry in lake.log()] == ["change", "change"]
 
 
+def test_commit_that_comes_again_with_more_is_not_answered_as_before(
+    nessie: NessieCaller, lake: Catalog, files: FileWritingClient
+) -> None:
+    commit(nessie, put_namespace("old"))
+    at, table = nessie.hash_of(), put_table(files.write(files.new_document("t")), "t")
+    commit(nessie, table, at=at)
+    head = nessie.hash_of()
+
+    for more in (put_namespace("sales"), {"type": "DELETE", "key": elements("old")}):
+        # not "conflict", after which the client deletes the file that the first commit has
+        assert commit(nessie, table, more, at=at).status == 403
+    assert nessie.hash_of() == head
+
+
 def test_change_that_comes_twice_is_answered_as_before(nessie: NessieCaller, lake: Catalog, files: FileWritingClient) -> None:
     document = files.new_document("t")
     content_id = commit(nessie, put_table(files.write(document), "t")).data["addedContents"][0]["contentId"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from faulty_backend import FaultyBackend
 from headwater.commits import Transaction, commit_change
-from headwater.errors import NotFoundError, RefusedError
+from headwater.errors import NotFoundError, RefusedError, UnknownOutcomeError
 from headwater.realms import (
     CredentialsHash,
     RealmGrants,
@@ -23,7 +26,8 @@ from headwater.realms import (
     revoke_on_realm,
     unassign_principal_role,
 )
-from headwater.store import ObjectId
+from headwater.store import Backend, ObjectId, Store
+from headwater.store.backends.memory import MemoryBackend
 
 
 @pytest.fixture
@@ -156,3 +160,27 @@ def test_grants_of_an_older_release_hold_and_can_be_added_to(acme: RealmRegistry
     assign_principal_role(acme, "acme", "loaders", "etl")
     assert (roles_of(acme, "root"), roles_of(acme, "etl")) == (["service_admin"], ["loaders"])
     assert privileges_of(acme, "service_admin") == ["SERVICE_MANAGE_ACCESS"]
+
+
+@pytest.mark.parametrize("drop", [drop_principal, drop_principal_role], ids=["principal", "role"])
+def test_drop_that_the_database_interrupts_does_not_claim_that_nothing_happened(
+    make_store: Callable[[Backend], Store], credentials_hash: CredentialsHash, drop: Callable[..., None]
+) -> None:
+    faults = FaultyBackend(MemoryBackend())
+    with make_store(faults) as store:
+        realms = RealmRegistry(store)
+        realms.create_realm("acme")
+        bootstrap(realms, "acme", credentials_hash)
+        create_principal(realms, "acme", "etl", CredentialsHash(client_id="etl", salt=b"", digest=b""))
+        create_principal_role(realms, "acme", "etl")
+        assign_principal_role(realms, "acme", "etl", "etl")
+        faults.fail("swap_reference", at=2, times=100_000)  # after the first commit, which takes the roles back
+
+        with pytest.raises(UnknownOutcomeError, match="drop it again"):
+            drop(realms, "acme", "etl")
+
+        assert grants(realms).roles_of(entity(realms, "etl")) == []
+        faults.heal()
+        drop(realms, "acme", "etl")
+        with pytest.raises(NotFoundError):
+            drop(realms, "acme", "etl")

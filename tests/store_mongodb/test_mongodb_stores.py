@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
+import psutil
 import pytest
 
 from forked_children import run_forked
@@ -48,7 +51,7 @@ def test_no_option_of_the_driver_loosens_what_is_promised(option: str) -> None:
     text = refusal(f"{NOWHERE}/store?{option}")
 
     assert f"there is no option {option.partition('=')[0]!r}" in text
-    assert "timeout, pool, replicaSet, directConnection, authSource" in text
+    assert "timeout, pool, idle, replicaSet, directConnection, authSource" in text
 
 
 @pytest.mark.parametrize(
@@ -180,3 +183,21 @@ class TestPasswords:
         assert SECRET not in shown
         assert QUOTED not in shown
         assert "ann" in str(caught.value)
+
+
+def test_connection_that_nobody_uses_is_closed(
+    server: MongodbServer, database: str, open_at: Callable[[str], MongodbBackend]
+) -> None:
+    def connections() -> int:
+        return sum(each.raddr[1:] == (server.port,) for each in psutil.Process().net_connections("tcp") if each.raddr)
+
+    backend = open_at(server.url(database, idle="50ms"))
+    with ThreadPoolExecutor(5) as threads:
+        list(threads.map(lambda number: backend.write_objects([row(number)]), range(1, 6)))
+    before = connections()
+
+    until = time.monotonic() + 60
+    while connections() >= before:
+        assert time.monotonic() < until, "they stay open"
+        time.sleep(0.05)
+    assert read_object(backend, 1) == row(1)

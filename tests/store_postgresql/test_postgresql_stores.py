@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from forked_children import run_forked
+from free_ports import free_port
 from headwater.errors import RefusedError, UnavailableError
 from headwater.store import open_backend
 from headwater.store.backends.postgresql import PostgresqlBackend
+from headwater.store.backends.postgresql.pool import PoolLimits
 from headwater.store.urls import parse_url
 from servers.postgresql import PostgresqlServer
 from specimens import find_reference, read_object, reference, row
@@ -45,6 +47,56 @@ def test_new_store_is_empty_in_the_schema_named(server: PostgresqlServer, schema
 
     assert read_object(backend, 1) is None
     assert tables == [("objs",), ("refs",), ("version",)]
+
+
+def test_what_libpq_takes_may_stand_in_the_url(server: PostgresqlServer, schema: str, open_at: Open) -> None:
+    url = server.url(
+        schema,
+        host=f"{server.host}:{free_port()},{server.host}",
+        target_session_attrs="any",
+        keepalives=1,
+        keepalives_idle=30,
+        keepalives_interval=5,
+        keepalives_count=3,
+        tcp_user_timeout=20_000,
+        options="-c lock_timeout=7s -c client_min_messages=error",
+    )
+    connection = open_at(url).open_pool(PoolLimits()).borrow()
+
+    parameters = connection.info.get_parameters()
+    assert [parameters[name] for name in ("keepalives_idle", "keepalives_count", "tcp_user_timeout")] == ["30", "3", "20000"]
+    assert connection.only_row("SHOW lock_timeout") == ("7s",)
+    assert connection.only_row("SHOW client_min_messages") == ("warning",)
+    connection.close()
+
+
+@pytest.mark.parametrize("attributes", ["standby", "read-only", "prefer-standby"])
+def test_standby_cannot_be_asked_for(server: PostgresqlServer, attributes: str) -> None:
+    with pytest.raises(RefusedError, match="none of primary, read-write, any"):
+        open_backend(parse_url(server.url(target_session_attrs=attributes)))
+
+
+def test_standby_is_no_store_whatever_is_asked_for(server: PostgresqlServer, schema: str, open_at: Open) -> None:
+    open_at(server.url(schema)).close()
+    server.demote()
+    try:
+        for attributes in ("any", "primary"):
+            with pytest.raises(UnavailableError, match="standby"):
+                open_backend(parse_url(server.url(schema, target_session_attrs=attributes)))
+    finally:
+        server.promote()
+
+
+def test_open_store_that_nobody_uses_keeps_no_connection(server: PostgresqlServer, schema: str, open_at: Open) -> None:
+    backend = open_at(server.url(schema, idle="50ms", application_name=schema))
+    backend.write_objects([row(1)])
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+
+    until = time.monotonic() + 60
+    while server.execute(sessions, (schema,)) != [(0,)]:
+        assert time.monotonic() < until, "it stays open"
+        time.sleep(0.02)
+    assert read_object(backend, 1) == row(1)
 
 
 def test_schema_is_headwater_without_one_in_the_url(server: PostgresqlServer, open_at: Open) -> None:

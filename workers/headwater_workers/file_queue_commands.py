@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -120,7 +121,8 @@ def file_committer_command(
     broker = broker_of(settings, broker_folder)
     _require_store(session)
     configure_worker_logs(settings, level=LEVELS[log_level])
-    return serve_committers(settings, broker, open_file_references, parent=parent, alive_file=alive_file)
+    opener = partial(open_file_references, awaits_assignments=True)
+    return serve_committers(settings, broker, opener, parent=parent, alive_file=alive_file)
 
 
 @click.group(name="file-queue")

@@ -74,7 +74,17 @@ from headwater.catalogs.stored_contents import read_contents
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.catalogs.table_claims import stored_places
 from headwater.clock import Micros
-from headwater.commits import CommitResult, Head, IndexListing, PageToken, Transaction, commit_change, read_page, read_pinned
+from headwater.commits import (
+    CommitResult,
+    Head,
+    IndexListing,
+    PageToken,
+    Transaction,
+    commit_change,
+    confirm_outcome,
+    read_page,
+    read_pinned,
+)
 from headwater.errors import NotFoundError, RefusedError
 from headwater.iceberg.metadata_json import join_metadata
 from headwater.settings import Settings
@@ -235,9 +245,14 @@ class Catalog:
             fence=fence,
         )
         if isinstance(commit.result, AppliedRequest):
+            self.confirm_branch(branch)
             done = replace(commit, result={}, commit_id=commit.result.commit_id, is_replay=True)
             return cast("CommitResult[dict[ContentKey, UUID]]", done)
         return cast("CommitResult[dict[ContentKey, UUID]]", commit)
+
+    def confirm_branch(self, branch: str | None) -> None:
+        """Make durable what a branch shows of an earlier request, before that is reported; raises as ``confirm_outcome`` does."""
+        confirm_outcome(self._rows, self._entry.reference(RefKind.BRANCH, branch or self.definition.default_branch))
 
     def find_request(self, branch: str | None, head: Head | None, request: RequestKey) -> AppliedRequest | None:
         """Find what became of a request at a head of a branch. For decisions before a commit, which asks again.

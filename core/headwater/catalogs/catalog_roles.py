@@ -117,13 +117,27 @@ class CatalogRoles:
 
     def drop_role(self, name: str) -> None:
         """Remove a role, and everything that was granted to it and by it; raises NotFoundError where there is none."""
-        self._check_role(name)
+        try:
+            self._check_role(name)
+        except NotFoundError:
+            self._clear_role(name)  # what an interrupted call has left
+            raise
         self._clear_role(name)
-        commit_change(self._rows, self._roles, lambda tx: tx.index(BY_NAME).remove(name.encode()), message=f"drop role {name}")
-        # this:      removes the grants                    drops the role    removes them once more
-        # another:                        sees the role                  grants something to it
-        # grants name their role: without the second removal, the next role of this name would have what was granted to this one
-        self._clear_role(name)
+
+        def drop() -> None:
+            commit_change(
+                self._rows, self._roles, lambda tx: tx.index(BY_NAME).remove(name.encode()), message=f"drop role {name}"
+            )
+            # this:      removes the grants                    drops the role    removes them once more
+            # another:                        sees the role                  grants something to it
+            # grants name their role: without the second removal, the next role of this name would have what was granted to this one
+            self._clear_role(name)
+
+        complete_operation(
+            self._rows,
+            drop,
+            done=f"role {name!r} of {self._label} may do nothing any more, and may be there still: drop it again",
+        )
 
     def put_grants(self, role: str, grants: Iterable[CatalogGrant]) -> None:
         """Let a role do something; what it may do already stays as it is. Raises NotFoundError for an unknown role."""

@@ -54,6 +54,7 @@ from headwater.commits.declared_references import (
     release_listed,
     remove_reference,
 )
+from headwater.commits.durable_outcomes import confirm_outcome
 from headwater.commits.gc_record import (
     COLLECTION_ID,
     CollectionRecord,
@@ -136,6 +137,7 @@ __all__ = [
     "commit_series",
     "committing_as",
     "complete_operation",
+    "confirm_outcome",
     "create_reference_at",
     "declared_reference",
     "decode_token",

@@ -400,7 +400,7 @@ def _find_out(
         # Before the version has passed, a look into the history says nothing: the first call may still arrive.
         if has_passed:
             try:
-                return _is_in_history(rows, group, commit_id)
+                return _is_published(rows, group, commit_id)
             except HeadwaterError as fault:
                 unclear = UnknownOutcomeError(str(fault))
         if rows.clock.monotonic() >= until:
@@ -427,11 +427,34 @@ def _has_passed(rows: RealmStore, group: CommitGroup) -> bool:
     return row is not None and row.version > group.seen.version
 
 
-def _is_in_history(rows: RealmStore, group: CommitGroup, commit_id: ObjectId) -> bool:
-    row = rows.find_row(group.seen.name)
-    # A row that was made anew has none of the moves of the former: "not found" would be no proof.
-    if row is None or row.created != group.seen.created:
-        raise UnknownOutcomeError("the reference was removed meanwhile, and with it its record of what it pointed to")
+def _is_published(rows: RealmStore, group: CommitGroup, commit_id: ObjectId) -> bool:
+    """Whether the history has the group; if so, only once a durable write says so, too.
+
+    What is in the history now may be lost in a failover, because a read shows commits that no synchronous standby has::
+
+        publisher                               primary                              standby
+        write and swap, version 7 to 8   ->     commits, and waits for the standby   is away
+                                                the wait is cancelled, or the
+                                                backend is terminated
+        looks: its commit is the head    <-
+        raises the version to 9          ->     commits, and waits for the standby   has 8 and 9, or the outcome is unknown
+    """
+    for _ in range(_LOOKS):
+        row = rows.find_row(group.seen.name)
+        # A row that was made anew has none of the moves of the former: "not found" would be no proof.
+        if row is None or row.created != group.seen.created:
+            raise UnknownOutcomeError("the reference was removed meanwhile, and with it its record of what it pointed to")
+        if not _is_in_history(rows, row, group, commit_id):
+            return False
+        try:
+            rows.confirm_reference(row)
+        except SwapConflictError:
+            continue
+        return True
+    raise UnknownOutcomeError("the reference changes too fast for a write that confirms the commit")
+
+
+def _is_in_history(rows: RealmStore, row: Reference, group: CommitGroup, commit_id: ObjectId) -> bool:
     # From every pointer that was left, too: somebody may have moved the branch off our commit since.
     starts = [pointer for pointer in (row.pointer, *(move.pointer for move in row.moves)) if pointer is not None]
     cut: UnknownOutcomeError | None = None

@@ -19,6 +19,7 @@ from headwater.commits.commit import Head, Memos, Transaction
 from headwater.commits.commit_backoff import CommitBackoff
 from headwater.commits.commit_group import CommitGroup, GroupFullError, GroupMember, publish_group
 from headwater.commits.commit_queue import CommitQueue, Signal, TurnTimeoutError, Waiter
+from headwater.commits.durable_outcomes import confirm_outcome
 from headwater.errors import (
     CommitTimeoutError,
     ConflictError,
@@ -161,14 +162,19 @@ def complete_operation(
     """
     ends = rows.clock.monotonic() + rows.settings.commit_timeout_seconds
     wait = rows.settings.commit_backoff_seconds
+    unclear = set[str]()
     while True:
         try:
-            return step()
+            answer = step()
+            # What an earlier attempt may have done was found done, by a read.
+            confirm_outcome(rows, *sorted(unclear))
+            return answer
         except passed_on:
             raise
         except _DENIALS as fault:  # it would say that nothing happened, and a part of the operation is durable
             raise UnknownOutcomeError(f"{done} ({fault})") from fault
         except (UnavailableError, UnknownOutcomeError) as fault:
+            unclear.update(fault.unclear if isinstance(fault, UnknownOutcomeError) else ())
             if rows.clock.monotonic() >= ends:
                 raise UnknownOutcomeError(f"{done} ({fault})") from fault
         rows.clock.sleep(wait)

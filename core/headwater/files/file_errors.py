@@ -66,15 +66,18 @@ class ReferenceAssignedError(ConflictError):
 
 
 class ReferenceNotAssignedError(ConflictError):
-    """The reference is not assigned to the job that wants to replace it."""
+    """The reference is not assigned to the job that wants to replace it. ``is_unassigned``: nor to any other one."""
 
-    def __init__(self, message: str = "", *, filename: str = "", partition: str = "", job: str = "") -> None:
+    def __init__(
+        self, message: str = "", *, filename: str = "", partition: str = "", job: str = "", is_unassigned: bool = False
+    ) -> None:
         super().__init__(
             message or f"the reference of partition {partition!r} to file {filename!r} is not assigned to job {job!r}"
         )
         self.filename = filename
         self.partition = partition
         self.job = job
+        self.is_unassigned = is_unassigned
 
 
 class OutputIsInputError(RefusedError):

@@ -206,6 +206,8 @@ FileRequest = AddFiles | SplitReference | AssignJob | CommitJob | ForgetFiles
 class RequestState(StrEnum):
     APPLIED = "APPLIED"
     REFUSED = "REFUSED"
+    WAITING = "WAITING"
+    """Of a commit whose inputs are assigned to no job yet. It is returned to committers alone, and never stored."""
 
 
 class RequestOutcome(msgspec.Struct, frozen=True, kw_only=True):

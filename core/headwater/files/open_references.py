@@ -22,12 +22,20 @@ _SCHEMES = ("postgresql", "sqlite")
 
 
 def open_file_references(
-    store: Store, scope: FileScope, *, create: bool = False, policy: RetryPolicy | None = None, takes_old_files: bool = False
+    store: Store,
+    scope: FileScope,
+    *,
+    create: bool = False,
+    policy: RetryPolicy | None = None,
+    takes_old_files: bool = False,
+    awaits_assignments: bool = False,
 ) -> FileReferenceStore:
     """The references of a file table. Closing the handle is not needed: its connections are the store's.
 
     create        make the scope if it is not there. Only for a new table: a purged one must not come back
     takes_old_files  whether to refer to files that are older than the writers' grace: only for tables that no collection looks at
+    awaits_assignments  whether a commit that came before its assignment is WAITING instead of refused: only for committers, which try
+                  it again. Whoever is told of a refusal deletes the output, so a refusal is for good
     raises        NotFoundError when there is no such scope; RefusedError when the store's database keeps no references and the setting
                   ``files_store`` names no other
     """
@@ -38,6 +46,7 @@ def open_file_references(
     references = opened.open_scope(scope, policy=policy)
     if not takes_old_files:
         references.writer_grace_seconds = store.settings.files_writer_grace_seconds
+    references.awaits_assignments = awaits_assignments
     return references
 
 

@@ -29,12 +29,11 @@ ISOLATION = {
     "pages": "REPEATABLE READ READ ONLY",
 }
 """The isolation level of each kind of transaction; docs/develop/decisions/0028 has the figures."""
-_IDLE_SECONDS = 30.0
 _CONFLICTS = ("40001", "40P01")
 
 
 class PostgresqlFileTables:
-    """The tables of all scopes in one schema, and the connections to them: made on demand, closed after 30 idle seconds."""
+    """The tables of all scopes in one schema, and the connections to them: made on demand, and closed when they are idle."""
 
     def __init__(
         self, backend: PostgresqlBackend, clock: Clock, *, connections: int, isolation: str = "read committed"
@@ -42,7 +41,7 @@ class PostgresqlFileTables:
         self.place = backend.place
         self.clock = None if isinstance(clock, SystemClock) else clock
         session = {"default_transaction_isolation": isolation or ISOLATION["write"]}
-        limits = PoolLimits(size=connections, idle_seconds=_IDLE_SECONDS, is_reaped=True, session=session)
+        limits = PoolLimits(size=connections, session=session)
         self._pool = backend.open_pool(limits)
         self.schema = backend.schema
         with ExitStack() as opened:

@@ -179,14 +179,20 @@ ALWAYS = Micros(0)
 
 
 def decide(
-    requests: Sequence[FileRequest], known: KnownRows, now: Micros, *, oldest: Micros = ALWAYS
+    requests: Sequence[FileRequest],
+    known: KnownRows,
+    now: Micros,
+    *,
+    oldest: Micros = ALWAYS,
+    awaits_assignments: bool = False,
 ) -> tuple[list[RequestVerdict], ReferenceChanges]:
     """Judge requests in their order, each all or nothing, and return a verdict on each with the changes that all together make.
 
     oldest        new references to data files that were made before this time are refused
+    awaits_assignments  a commit whose inputs are assigned to no job is WAITING, without a stored outcome, instead of refused
     """
     ledger = _Ledger(known)
-    verdicts = [_judge(request, ledger, now, oldest) for request in requests]
+    verdicts = [_judge(request, ledger, now, oldest, awaits_assignments) for request in requests]
     return verdicts, ledger.changes()
 
 
@@ -244,7 +250,7 @@ class _Ledger:
         )
 
 
-def _judge(request: FileRequest, ledger: _Ledger, now: Micros, oldest: Micros) -> RequestVerdict:
+def _judge(request: FileRequest, ledger: _Ledger, now: Micros, oldest: Micros, awaits_assignments: bool) -> RequestVerdict:
     digest = request_digest(request) if request.request else ""
     earlier = ledger.outcomes.get(request.request) if request.request else None
     if earlier is not None and earlier.digest == digest:
@@ -261,7 +267,7 @@ def _judge(request: FileRequest, ledger: _Ledger, now: Micros, oldest: Micros) -
     outcome = RequestOutcome(
         request=request.request,
         kind=kind_of(request),
-        state=RequestState.APPLIED if fault is None else RequestState.REFUSED,
+        state=_state_after(fault, awaits_assignments),
         digest=digest,
         time=now,
         reason="" if fault is None else str(fault),
@@ -269,10 +275,17 @@ def _judge(request: FileRequest, ledger: _Ledger, now: Micros, oldest: Micros) -
     )
     # A job's next execution has another output: one that came too late must not end the job, which would hold its inputs for ever.
     is_last = not (isinstance(request, CommitJob) and isinstance(fault, FileExistsInTableError))
-    if request.request and earlier is None and is_last:
+    if request.request and earlier is None and is_last and outcome.state is not RequestState.WAITING:
         ledger.outcomes[request.request] = outcome
         ledger.new_outcomes.append(outcome)
     return RequestVerdict(outcome, fault)
+
+
+def _state_after(fault: HeadwaterError | None, awaits_assignments: bool) -> RequestState:
+    if fault is None:
+        return RequestState.APPLIED
+    is_early = awaits_assignments and isinstance(fault, ReferenceNotAssignedError) and fault.is_unassigned
+    return RequestState.WAITING if is_early else RequestState.REFUSED
 
 
 def _check_age(request: FileRequest, oldest: Micros) -> None:
@@ -344,8 +357,11 @@ def _commit(request: CommitJob, ledger: _Ledger) -> None:
     for filename in request.inputs:
         if filename not in ledger.files:
             raise FileNotTrackedError(filename=filename)
-        if _job_of((filename, request.partition), ledger) != request.job:
-            raise ReferenceNotAssignedError(filename=filename, partition=request.partition, job=request.job)
+        holder = _job_of((filename, request.partition), ledger)
+        if holder != request.job:
+            raise ReferenceNotAssignedError(
+                filename=filename, partition=request.partition, job=request.job, is_unassigned=holder is None
+            )
     if output in ledger.files:
         raise FileExistsInTableError(filename=output)
     for filename in request.inputs:

@@ -104,6 +104,12 @@ class ReferenceTransaction(Protocol):
     def write_changes(self, changes: ReferenceChanges) -> bool:
         """Write changes. False when a row is not as it was known: then the transaction has to be rolled back."""
 
+    def confirm_reads(self) -> None:
+        """Make the commit of this transaction a durable write, although nothing is to be changed.
+
+        See ``RealmReferences.confirm_reference``.
+        """
+
     def mark_rows(self, now: Micros, after: str, limit: int) -> FileMarks:
         """Look at up to ``limit`` files that are not marked, by name, beyond one; mark those without references."""
 
@@ -151,9 +157,11 @@ class SqlReferenceStore(ABC):
     """The references of one file table; see ``FileReferenceStore`` for what its methods promise.
 
     writer_grace_seconds  new references to data files that are older are refused; None: to none
+    awaits_assignments    a commit that came before its assignment is WAITING instead of refused
     """
 
     writer_grace_seconds: float | None = None
+    awaits_assignments = False
 
     def __init__(self, scope: FileScope, *, policy: RetryPolicy) -> None:
         self.scope = scope
@@ -303,12 +311,18 @@ class SqlReferenceStore(ABC):
 
         def apply(transaction: ReferenceTransaction) -> list[RequestVerdict]:
             verdicts, changes = decide(
-                requests, transaction.load_rows(named), transaction.now, oldest=self._oldest(transaction.now)
+                requests,
+                transaction.load_rows(named),
+                transaction.now,
+                oldest=self._oldest(transaction.now),
+                awaits_assignments=self.awaits_assignments,
             )
             if is_whole:
                 for fault in first_faults(verdicts):
                     raise _RefusedRequestError(fault)
-            if changes and not transaction.write_changes(changes):
+            if not changes:  # the outcomes are those of earlier calls, whose commits perhaps only a read has shown
+                transaction.confirm_reads()
+            elif not transaction.write_changes(changes):
                 raise ReferenceConflictError(f"{what}: others changed {self._name} meanwhile")
             return verdicts
 

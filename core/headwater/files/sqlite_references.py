@@ -272,6 +272,10 @@ class _SqliteTransaction:
                 )
         return known
 
+    def confirm_reads(self) -> None:
+        """Write a row as it is: a transaction without a write has nothing that its COMMIT would bring to the disk."""
+        self.connection.execute("UPDATE file_scopes SET created = created WHERE scope = ?", (self._number,))
+
     def write_changes(self, changes: ReferenceChanges) -> bool:
         """Write changes. No row can have changed: this transaction is the only one that writes."""
         number = self._number

@@ -236,6 +236,10 @@ class BranchSession:
             else BranchState(self.catalog, self.rows, None)
         )
 
+    def confirm_state(self) -> None:
+        """Make durable what the branch shows, before it is reported as the outcome of an earlier request; raises UnknownOutcomeError."""
+        self.catalog.confirm_branch(self._reference)
+
     def was_applied(self, request: RequestKey) -> bool:
         """True if an earlier commit of the branch has applied a request."""
         return self.catalog.find_request(self._reference, self.state().head, request) is not None
@@ -294,6 +298,7 @@ class BranchSession:
         # before it is decided: what the request has done itself would contradict it
         applied = None if request is None else self.catalog.find_request(self._reference, state.head, request)
         if applied is not None:
+            self.confirm_state()
             return applied.commit_id
         change = plan(state)
         if change is None:

@@ -258,6 +258,8 @@ class LakeContents(LakeVersions[C, L], ABC, Generic[C, L, K]):
                 raise UnknownOutcomeError(  # any other error would make its author delete files
                     "this may have happened before, and what came of it is not shown to you: ask whoever may load it"
                 )
+            if is_old:
+                self._session.confirm_state()
             drafts: list[_VersionDraft[C]] = []
             same_data: set[ContentKey] = set()
             for edit, before in zip(edits, present, strict=True):

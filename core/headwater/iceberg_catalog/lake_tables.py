@@ -12,7 +12,7 @@ from headwater.errors import NotFoundError, UnknownOutcomeError
 from headwater.iceberg.changes import added_snapshots, change_table, check_requirements, new_table
 from headwater.iceberg.untrusted_document import parse_untrusted_table
 from headwater.iceberg_catalog.branch_session import BranchSession, BranchState
-from headwater.iceberg_catalog.earlier_commits import CommitVerdict, is_creation, judge_commit, judge_together
+from headwater.iceberg_catalog.earlier_commits import CommitVerdict, is_creation, judge_together
 from headwater.iceberg_catalog.lake_contents import (
     LakeContents,
     MakeDocument,
@@ -162,13 +162,12 @@ def _has_happened(commits: Sequence[TableCommit], state: BranchState, present: S
     raises        UnknownOutcomeError where that cannot be told: after any other error clients delete files
     """
     documents = [None if version is None else version.document for version in present]
-    verdicts = [judge_commit(state, document, commit) for document, commit in zip(documents, commits, strict=True)]
-    verdict = judge_together(verdicts, commits)
+    verdict = judge_together(state, documents, commits)
     if verdict is CommitVerdict.UNCLEAR:
         names = ", ".join(dotted(commit.key) for commit in commits)
         raise UnknownOutcomeError(
-            f"whether this commit to {names} holds cannot be told: snapshots that it adds are, or were, in the table, and not, as it"
-            " adds them, in the history of the branches and tags that it sets. Keep its files, load the table, and look for them"
+            f"whether this commit to {names} holds cannot be told: files that it names are, or were, in the table, and not all of its"
+            " updates are found there. Keep its files, load the table, and look for them; send what is missing in another commit"
         )
     return verdict is CommitVerdict.HAPPENED
 

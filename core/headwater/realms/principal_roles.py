@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import msgspec
 
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, commit_change, read_head
+from headwater.commits import Head, Transaction, commit_change, complete_operation, read_head
 from headwater.errors import NotFoundError, RefusedError
 from headwater.index import Index, IndexValue
 from headwater.realms.client_credentials import ROOT_PRINCIPAL
@@ -171,7 +171,11 @@ def drop_principal_role(realms: RealmRegistry, realm_id: str, name: str) -> None
         if held is not None and held.entity == role.entity:
             tx.index(BY_NAME).remove(name.encode())
 
-    commit_change(realm_store, PRINCIPAL_ROLES, remove_role, message=f"drop principal role {name}")
+    complete_operation(
+        realm_store,
+        lambda: commit_change(realm_store, PRINCIPAL_ROLES, remove_role, message=f"drop principal role {name}"),
+        done=f"principal role {name!r} of realm {realm_id!r} was taken from everybody, and may be there still: drop it again",
+    )
 
 
 def drop_principal(realms: RealmRegistry, realm_id: str, name: str) -> None:
@@ -189,11 +193,15 @@ def drop_principal(realms: RealmRegistry, realm_id: str, name: str) -> None:
     commit_change(
         realm_store, GRANTS, lambda tx: _remove_grants(tx, principal.entity), message=f"take all roles from principal {name}"
     )
-    commit_change(
+    complete_operation(
         realm_store,
-        PRINCIPALS,
-        lambda tx: remove_principal(tx, principal.entity, name),
-        message=f"drop principal {name}",
+        lambda: commit_change(
+            realm_store,
+            PRINCIPALS,
+            lambda tx: remove_principal(tx, principal.entity, name),
+            message=f"drop principal {name}",
+        ),
+        done=f"principal {name!r} of realm {realm_id!r} has no role any more, and may be there still: drop it again",
     )
 
 

@@ -115,6 +115,7 @@ def _began(pid: int) -> str | None:
 
 
 _LEASES = 0
+_LOOKS = 3
 _BATCH = 64
 """How many leases the first round trip reads; all others follow in a second one."""
 
@@ -254,8 +255,17 @@ class NodeLeases:
             return stored
 
     def _look_again(self, lease_id: ObjectId, ours: NodeLease) -> HeldLease | None:
-        stored = self._realm_store.find_versioned(lease_id, NodeLease)
-        return stored if stored is not None and stored.value.owner == ours.owner else None
+        """The stored lease, if it is ours, written once more: a failover that took it back would let another process make our ids.
+
+        raises        UnavailableError, UnknownOutcomeError: it is not confirmed
+        """
+        for _ in range(_LOOKS):
+            stored = self._realm_store.find_versioned(lease_id, NodeLease)
+            if stored is None or stored.value.owner != ours.owner:
+                return None
+            with suppress(SwapConflictError):  # an earlier write of ours has arrived only now
+                return self._realm_store.confirm_object(stored)
+        raise UnavailableError(f"the lease of node {node_of(lease_id)} changes too fast: try again")
 
     def _reading(self) -> int:
         """The clock's reading in id time. A caller's ``now`` may be ahead of it, or stale after waiting for the database."""

@@ -211,6 +211,10 @@ class RealmObjects(RealmReferences):
         self._backend.update_object(row, seen.token)
         return Versioned(seen.id, new, self._token(row), row.created)
 
+    def confirm_object(self, seen: Versioned[T]) -> Versioned[T]:
+        """Make what was read of an updateable object durable: write it once more, under a new token; see ``confirm_reference``."""
+        return self.update_object(seen, seen.value)
+
     def delete_object(self, seen: Versioned[T]) -> None:
         """Delete the version that was read; SwapConflictError when it has changed since."""
         key = ObjectKey(self.key, seen.id, 0, _type_of(seen.value), seen.created, seen.token, 1, 0)

@@ -288,9 +288,10 @@ class RealmReferences:
                 return [references[name] for name in names]
             self.check_write()
             try:
-                references.update(self._create_absent(rest))
+                references.update(self._create_absent(rest, is_repeat=unclear is not None))
             except UnknownOutcomeError as fault:
                 unclear = fault
+                unclear.unclear = tuple(rest)
             except HeadwaterError as fault:
                 if unclear is None:
                     raise
@@ -353,6 +354,16 @@ class RealmReferences:
         now = self.clock.now()
         return self._settle(seen, raised_row(seen, now=now, credible=self.credible_until(now)))
 
+    def confirm_reference(self, seen: Reference) -> Reference:
+        """Make what was read of a reference durable: raise its version by a swap, and change nothing else.
+
+        For an outcome that only a read has shown. A database may show a write that a failover takes back, because no synchronous
+        standby has it yet; once this write is acknowledged, the ones before it are safe, too.
+
+        raises        SwapConflictError: it changed since, so read it again · UnavailableError, UnknownOutcomeError: not confirmed
+        """
+        return self.swap(seen, dataclasses.replace(seen, version=seen.version + 1))
+
     def delete_reference(self, seen: Reference, *, is_final: bool = False) -> Reference:
         """Replace the reference with a tombstone.
 
@@ -394,8 +405,10 @@ class RealmReferences:
         ticket = self._begin_swap(new)
         try:
             self._backend.swap_reference(seen, new)
-        except BaseException:
+        except BaseException as fault:
             self._forget_reference(new.name)
+            if isinstance(fault, UnknownOutcomeError):
+                fault.unclear = (new.name,)
             raise
         self._shared.put_reference(new, ticket, is_written=True)
         return new
@@ -417,7 +430,8 @@ class RealmReferences:
         try:
             self._backend.create_reference(row)
         except UnknownOutcomeError as unclear:
-            self._create_again(row, unclear)
+            unclear.unclear = (name,)
+            return self._create_again(row, unclear)
         self._shared.put_reference(row, ticket, is_written=True)
         return row
 
@@ -429,8 +443,11 @@ class RealmReferences:
             realm=self.key, name=name, pointer=pointer, version=self.new_id(), created=self.clock.now(), deleted=deleted
         )
 
-    def _create_absent(self, names: Sequence[str]) -> dict[str, Reference]:
-        """Try once to create references, and return those that exist, whoever made them: an unclear answer only needs a retry."""
+    def _create_absent(self, names: Sequence[str], *, is_repeat: bool) -> dict[str, Reference]:
+        """Try once to create references, and return those that exist, whoever made them: an unclear answer only needs a retry.
+
+        is_repeat     an answer was unclear: what exists may be of that call, and is confirmed
+        """
         rows = [self._new_row(name) for name in names]
         ticket = self._shared.ticket()
         inserted = self._backend.create_references(rows)
@@ -441,22 +458,36 @@ class RealmReferences:
         for stored in self.find_rows(rest):
             if stored is not None:
                 try:
-                    references[stored.name] = self.create_reference_as_seen(stored.name, stored) if stored.deleted else stored
+                    if stored.deleted:
+                        stored = self.create_reference_as_seen(stored.name, stored)
+                    elif is_repeat:
+                        stored = self.confirm_reference(stored)
                 except SwapConflictError:
-                    continue  # another created it again: it is found by the next try
+                    continue  # another created or changed it: it is found by the next try
+                references[stored.name] = stored
         return references
 
-    def _create_again(self, row: ReferenceRow, unclear: UnknownOutcomeError) -> None:
+    def _create_again(self, row: ReferenceRow, unclear: UnknownOutcomeError) -> Reference:
         """Create again after an unclear answer. The version is an id made here, so a row that carries it was written by this call."""
+        ticket = self._shared.ticket()
         try:
             self._backend.create_reference(row)
         except SwapConflictError as beaten:
             stored = self._look_again(row.name, unclear)
             if stored == row:
-                return
+                return self._confirm(row, unclear)
             if stored is None or stored.created == row.created:
                 raise unclear from None  # perhaps ours, and changed by others since
             raise beaten from None
+        except HeadwaterError as fault:
+            raise unclear from fault
+        self._shared.put_reference(row, ticket, is_written=True)
+        return row
+
+    def _confirm(self, written: Reference, unclear: UnknownOutcomeError) -> Reference:
+        """Settle an unclear write that a read has shown, by a write of its own."""
+        try:
+            return self.confirm_reference(written)
         except HeadwaterError as fault:
             raise unclear from fault
 
@@ -476,7 +507,7 @@ class RealmReferences:
             except SwapConflictError as beaten:
                 stored = self._look_again(seen.name, unclear)
                 if stored == new:
-                    return new
+                    return self._confirm(new, unclear)
                 if stored is not None and stored.version == new.version:
                     raise beaten from None  # another took the version that ours would have had
                 raise unclear from None

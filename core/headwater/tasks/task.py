@@ -8,6 +8,7 @@ the database did not say.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
@@ -279,7 +280,7 @@ def swap_task(rows: RealmStore, seen: Versioned[Task], new: Task, *, is_mine: Ca
     """Swap the task that was seen for the new one.
 
     The database may have applied the swap although its answer was lost. The swap is then repeated until it is refused, and the object
-    shows whose swap won.
+    shows whose swap won. Ours is written once more: a failover may take back what only a read has shown.
 
     is_mine       whether a task shows that this swap was applied, also when others have changed it since
     raises        SwapConflictError when another swap was applied; UnknownOutcomeError when the commit time-out ends first
@@ -297,9 +298,10 @@ def swap_task(rows: RealmStore, seen: Versioned[Task], new: Task, *, is_mine: Ca
                 raise
             current = _find(rows, seen.id)
             if current is not None:
-                if is_mine(current.value):
-                    return current
-                raise
+                if not is_mine(current.value):
+                    raise
+                with suppress(SwapConflictError, UnknownOutcomeError, UnavailableError):
+                    return rows.confirm_object(current)
         except UnavailableError:
             if unclear is None:
                 raise
@@ -320,7 +322,8 @@ def change_task(rows: RealmStore, task_id: ObjectId, change: Callable[[Versioned
         try:
             seen = rows.read_versioned(task_id, Task)
             new = change(seen)
-            return seen if new == seen.value else rows.update_object(seen, new)
+            # After an unclear answer also what is as it should be is written: only a read has shown it.
+            return seen if new == seen.value and unclear is None else rows.update_object(seen, new)
         except (SwapConflictError, UnknownOutcomeError, UnavailableError) as fault:
             if isinstance(fault, UnknownOutcomeError):
                 unclear = fault

@@ -5,6 +5,7 @@ What becomes of a request:
 - applied, or refused by the rules of file references: its outcome is written, and it leaves the queue;
 - its file table is unknown, closed or purged: it is refused with a line in the log, for there is nowhere to write;
 - the database does not answer: it comes back after a while, with full jitter, as often as it takes;
+- it commits a job whose assignment is on its way (a queue is not FIFO): it comes back, too, and is set aside after ten minutes of that;
 - it fails in a way that nobody foresaw, or its reader dies: a strike. With strikes it is handed out alone, so that it harms no other;
 - it cannot be read, or has too many strikes: it is set aside with the reason, and waits for a person.
 """
@@ -51,6 +52,7 @@ OPEN_TABLES = 1000
 BACKOFF_SECONDS, BACKOFF_LIMIT_SECONDS = 0.2, 30.0
 """The first and longest ceiling of the wait after a database did not answer; doubles, and chance chooses below it."""
 SETTLE_PAUSES = (0.1, 1.0, 3.0)
+ASSIGNMENT_SECONDS = 600.0
 WAIT_SECONDS = 1.0
 """How long a committer waits for a ring; then it looks for what came back by itself."""
 REPORT_SECONDS = 30.0
@@ -74,6 +76,7 @@ class FileCommitter:
 
     open_references  opens the references of a file table, which stay open
     chance           a number from 0 to 1
+    assignment_seconds  how long a commit waits for its assignment, as far as this process has seen it wait
     """
 
     def __init__(
@@ -83,15 +86,19 @@ class FileCommitter:
         *,
         clock: Clock,
         chance: Callable[[], float] = random.random,
+        assignment_seconds: float = ASSIGNMENT_SECONDS,
     ) -> None:
         self._queue = queue
         self._tables = _OpenTables(open_references)
         self._clock = clock
         self._chance = chance
+        self._assignment_seconds = assignment_seconds
         self._lock = threading.Lock()
         self._held: dict[str, RequestBatch] = {}
         self._counts: Counter[str] = Counter()
         self._outage = ("", 0.0)
+        self._waiting: dict[str, float] = {}
+        """Since when commits wait for their assignments, by the keys of their messages."""
 
     def step(self) -> bool:
         """Take a batch and settle it. Returns whether there was one.
@@ -196,7 +203,7 @@ class FileCommitter:
     ) -> Settlement:
         """Apply a batch as one; where that fails for a reason that nobody foresaw, each request alone, so that the others go on."""
         try:
-            self._note_outcomes(table, references.apply_requests([each.request for each in readable]))
+            outcomes = references.apply_requests([each.request for each in readable])
         except (UnavailableError, UnknownOutcomeError, FileTableClosedError):
             raise
         except Exception as fault:
@@ -204,7 +211,8 @@ class FileCommitter:
                 raise
             log.warning("a batch of requests failed: each is applied alone", table=table, error=_error_text(fault))
         else:
-            return Settlement(set_aside=aside)
+            self._note_outcomes(table, outcomes)
+            return self._await_assignments(table, readable, outcomes, aside)
         later: list[QueuedRequest] = []
         delay = 0.0
         for each in readable:
@@ -212,6 +220,32 @@ class FileCommitter:
             later += alone.later
             delay = max(delay, alone.delay_seconds)
         return Settlement(later, delay, aside)
+
+    def _await_assignments(
+        self,
+        table: str,
+        readable: Sequence[_ReadableRequest],
+        outcomes: Sequence[RequestOutcome],
+        aside: list[SetAsideRequest],
+    ) -> Settlement:
+        """Hand back the commits that came before their assignments; set aside those that have waited for too long."""
+        now, limit = self._clock.monotonic(), self._assignment_seconds
+        early, late = list[_ReadableRequest](), list[tuple[_ReadableRequest, str]]()
+        with self._lock:
+            # Others may have handled what this process has seen wait.
+            self._waiting = {key: since for key, since in self._waiting.items() if now - since < 2 * limit}
+            for each, outcome in zip(readable, outcomes, strict=True):
+                key = each.queued.key
+                if outcome.state is not RequestState.WAITING:
+                    self._waiting.pop(key, None)
+                elif now - self._waiting.setdefault(key, now) < limit:
+                    early.append(each)
+                else:
+                    self._waiting.pop(key, None)
+                    reason = f"{outcome.reason}, nor to any other one: its assignment has not come in {limit:g} s"
+                    late.append((each, reason))
+        aside += [self._set_aside(table, each.queued, reason, each.request) for each, reason in late]
+        return self._hand_back(early, aside) if early else Settlement(set_aside=aside)
 
     def _note_outcomes(self, table: str, outcomes: Sequence[RequestOutcome]) -> None:
         states = Counter(outcome.state for outcome in outcomes)
@@ -235,11 +269,14 @@ class FileCommitter:
     def _try_later(
         self, table: str, readable: Sequence[_ReadableRequest], aside: list[SetAsideRequest], fault: Exception
     ) -> Settlement:
+        self._tell_outage(table, str(fault))
+        return self._hand_back(readable, aside)
+
+    def _hand_back(self, readable: Sequence[_ReadableRequest], aside: list[SetAsideRequest]) -> Settlement:
         tries = max(each.queued.tries for each in readable)
         ceiling = min(BACKOFF_LIMIT_SECONDS, BACKOFF_SECONDS * 2 ** min(tries, 30))
         delay = ceiling * self._chance()
         self._count({"retried": len(readable)})
-        self._tell_outage(table, str(fault))
         return Settlement([replace(each.queued, tries=each.queued.tries + 1) for each in readable], delay, aside)
 
     def _tell_outage(self, table: str, error: str) -> None:

@@ -38,6 +38,7 @@ def _as_truth(text: str) -> bool:
 OPTIONS = (
     UrlOption("timeout", "how long one call may take, with all its waits", "10s", as_seconds),
     UrlOption("pool", "how many connections one process has at most, to each server", "10", as_connections),
+    UrlOption("idle", "how long a connection that nobody uses stays open", "60s", as_seconds),
     UrlOption("replicaSet", "the name of the replica set; servers of another one are not used"),
     UrlOption("directConnection", "true: talk to the one server of the URL, whatever it is a member of", "false", _as_truth),
     UrlOption("authSource", "the database that knows the user, if it is not the one of the path"),
@@ -234,6 +235,7 @@ def _maker(url: StoreUrl, options: Mapping[str, Any]) -> Callable[[ConnectionPoo
         "host": hosts,
         "appname": options["appName"],
         "maxPoolSize": options["pool"],
+        "maxIdleTimeMS": max(1, round(options["idle"] * 1000)),
         "serverSelectionTimeoutMS": milliseconds,
         "connectTimeoutMS": milliseconds,
         "waitQueueTimeoutMS": milliseconds,

@@ -488,6 +488,7 @@ def _open(url: StoreUrl, options: Mapping[str, Any], create: bool) -> Postgresql
     try:
         connection = pool.borrow()
         try:
+            pool.refuse_shared_sessions(connection)
             _set_up(connection, place, schema, create=create)
         except psycopg.Error as fault:
             pool.throw_away(connection)

@@ -13,6 +13,7 @@ import re
 import select
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import ceil
@@ -25,18 +26,19 @@ from psycopg import waiting
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import _WaitTimeout
 
-from headwater.errors import RefusedError, UnavailableError
+from headwater.errors import HeadwaterError, RefusedError, UnavailableError
 from headwater.store.backends.postgresql.errors import connecting_error, statement_error
 from headwater.store.backends.postgresql.statements import ADAPTERS
 from headwater.store.urls import StoreUrl, UrlOption, as_connections, as_count, as_seconds, one_of
 
-_IDLE_SECONDS = 300.0
-"""A connection that was idle for this long is closed."""
 _CHECK_SECONDS = 0.1
 """How often a wait checks whether its socket still exists."""
 _OLDEST = 120000
+_LOOKS = 3
 _SESSION = {
     "default_transaction_isolation": "read committed",
+    # A commit that no synchronous standby has is reported by a warning alone; see UnreplicatedError.
+    "client_min_messages": "warning",
     # Every statement finds its rows by the primary key. A plan made while the tables were empty would read whole tables, and a
     # session keeps its plans.
     "plan_cache_mode": "force_generic_plan",
@@ -69,6 +71,7 @@ OPTIONS = (
         "connect_timeout", "how long a connection to one host may take to be made, in whole seconds from 2s", "5s", as_seconds
     ),
     UrlOption("pool", "how many connections one process has at most", "10", as_connections),
+    UrlOption("idle", "how long a connection that nobody uses stays open", "60s", as_seconds),
     UrlOption("host", "the folder of a Unix socket, or a host where the URL names none"),
     UrlOption("port", "the port where the URL names none", parse=as_count),
     UrlOption("service", "a section of the file pg_service.conf"),
@@ -81,9 +84,26 @@ OPTIONS = (
     UrlOption("sslrootcert", "a file with the authorities' certificates, or system"),
     UrlOption("sslcert", "a file with this client's certificate"),
     UrlOption("sslkey", "a file with this client's key"),
+    UrlOption(
+        "target_session_attrs",
+        "which of several hosts to use: the one that is the primary, or that takes writes; any that is no standby",
+        "primary",
+        one_of("primary", "read-write", "any"),
+    ),
+    UrlOption("keepalives", "whether TCP asks idle connections if their other end lives", parse=one_of("0", "1")),
+    UrlOption("keepalives_idle", "after how many idle seconds TCP asks", parse=as_count),
+    UrlOption("keepalives_interval", "after how many seconds TCP asks again", parse=as_count),
+    UrlOption("keepalives_count", "how many questions without an answer end a connection", parse=as_count),
+    UrlOption(
+        "tcp_user_timeout", "after how many milliseconds without an acknowledgement TCP ends a connection", parse=as_count
+    ),
+    UrlOption("options", "settings that each session begins with, as -c name=value; the store's own take precedence"),
     UrlOption("application_name", "what the server's lists of sessions show; without it, PGAPPNAME or headwater"),
 )
-_PARAMETERS = ("host", "port", "service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name")
+_PARAMETERS = (
+    *("host", "port", "service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name", "options"),
+    *("target_session_attrs", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
+)
 """Options that are libpq's own, under its names."""
 
 
@@ -92,14 +112,12 @@ class PoolLimits:
     """How many connections a pool has, and what their sessions begin with.
 
     size          how many there are at most; None: what the URL says
-    idle_seconds  a connection that was idle for this long is closed
-    is_reaped     whether that happens even while nobody uses the pool
+    idle_seconds  a connection that was idle for this long is closed; None: what the URL says
     session       settings of every session beyond those of the rows' own, or instead
     """
 
     size: int | None = None
-    idle_seconds: float = _IDLE_SECONDS
-    is_reaped: bool = False
+    idle_seconds: float | None = None
     session: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -114,8 +132,7 @@ def open_pool(url: StoreUrl, options: Mapping[str, Any], limits: PoolLimits | No
         place=place,
         size=limits.size or options["pool"],
         wait_seconds=options["timeout"],
-        idle_seconds=limits.idle_seconds,
-        is_reaped=limits.is_reaped,
+        idle_seconds=limits.idle_seconds or options["idle"],
     )
 
 
@@ -123,10 +140,14 @@ class BoundedConnection(psycopg.Connection[Any]):
     """A connection whose every wait ends after ``answer_seconds``, even if the server hangs. After that it must not be used again."""
 
     answer_seconds = 10.0
+    is_pooled = False
+    """Whether a pooler is between: its client has another number than the server's process."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._process = os.getpid()
+        self._unreplicated: list[str] = []
+        self.add_notice_handler(partial(_note_unreplicated, self._unreplicated))  # without ``self``: no cycle
         self._poll = select.poll()
         self._poll.register(self.pgconn.socket, select.POLLIN)
 
@@ -134,10 +155,13 @@ class BoundedConnection(psycopg.Connection[Any]):
         """Wait for an answer, with a time limit. psycopg itself waits here for ever."""
         limit = self.answer_seconds if timeout is None else min(timeout, self.answer_seconds)
         try:
-            return waiting.wait(gen, self.pgconn.socket, _CHECK_SECONDS, limit)
+            answer = waiting.wait(gen, self.pgconn.socket, _CHECK_SECONDS, limit)
         except _WaitTimeout:
             # The answer may still arrive: the caller throws this connection away, or it would answer the next statement.
             raise NoAnswerError(f"no answer within {limit:g} s") from None
+        if self._unreplicated:
+            raise UnreplicatedError(self._unreplicated.pop())
+        return answer
 
     def is_stale(self) -> bool:
         """Whether the server sent something unasked, or closed the connection. Costs no round trip."""
@@ -170,6 +194,20 @@ class NoAnswerError(psycopg.OperationalError):
     """The server did not answer in time."""
 
 
+class UnreplicatedError(psycopg.OperationalError):
+    """The server reported success, and warned that no synchronous standby may have it: a failover can take it back.
+
+    Somebody cancelled the wait for a standby, which PostgreSQL reports by a warning alone. Source: its documentation, section
+    "Synchronous Replication"; ``SyncRepWaitForLSN`` in ``src/backend/replication/syncrep.c``.
+    """
+
+
+def _note_unreplicated(noted: list[str], notice: psycopg.errors.Diagnostic) -> None:
+    # By the function that sent it, because texts are in the server's language, and the SQLSTATE is that of every warning.
+    if notice.source_function == "SyncRepWaitForLSN":
+        noted.append(": ".join(text for text in (notice.message_primary, notice.message_detail) if text))
+
+
 class ConnectionPool:
     """Up to ``size`` connections for any number of threads; the one that was used last is used next.
 
@@ -177,8 +215,7 @@ class ConnectionPool:
     place         how the server is called in messages
     size          how many there are at most
     wait_seconds  how long a caller waits for one while all are in use
-    idle_seconds  a connection that was idle for this long is closed: by the next caller who gives one back
-    is_reaped     whether a thread does so, too, while there are idle connections and nobody calls
+    idle_seconds  a connection that was idle for this long is closed, by a thread that lives while there are idle ones
     """
 
     def __init__(
@@ -188,15 +225,13 @@ class ConnectionPool:
         place: str,
         size: int,
         wait_seconds: float,
-        idle_seconds: float = _IDLE_SECONDS,
-        is_reaped: bool = False,
+        idle_seconds: float,
     ) -> None:
         self._connect = connect
         self._place = place
         self._size = size
         self._wait_seconds = wait_seconds
         self._idle_seconds = idle_seconds
-        self._is_reaped = is_reaped
         self._reaper: threading.Thread | None = None
         self._closing = threading.Event()
         self._condition = threading.Condition(threading.Lock())
@@ -225,6 +260,34 @@ class ConnectionPool:
             self._leave(None)
             raise
 
+    def refuse_shared_sessions(self, connection: BoundedConnection) -> None:
+        """Refuse a pooler that gives another session of the server to each transaction; given one connection that was borrowed.
+
+        Settings, prepared statements and the time limits of a session would be lost, or be another client's. Two clients that are
+        connected at the same time never have the same session where the pooler keeps one for each of them, and none of them ever gets
+        another one.
+
+        raises        RefusedError
+        """
+        if not connection.is_pooled:
+            return
+        try:
+            another = self._connect()
+        except HeadwaterError:  # no session is free beside ours, which a pooler that shares them would have found
+            return
+        try:
+            if not any(_share_sessions(connection, another) for _ in range(_LOOKS)):
+                return
+        except psycopg.Error as fault:
+            if "pooling" not in str(fault):  # a pooler of single statements refuses to begin a transaction
+                raise
+        finally:
+            another.close()
+        raise RefusedError(
+            f"{self._place}: the pooler before this server gives another session to each transaction or statement (PgBouncer's"
+            " pool_mode=transaction or statement): set pool_mode=session for this database, or name the server itself"
+        )
+
     def give_back(self, connection: BoundedConnection) -> None:
         self._leave(connection)
 
@@ -249,7 +312,6 @@ class ConnectionPool:
             size=self._size,
             wait_seconds=self._wait_seconds,
             idle_seconds=self._idle_seconds,
-            is_reaped=self._is_reaped,
         )
         pool._is_closed = self._is_closed
         return pool
@@ -304,16 +366,31 @@ class ConnectionPool:
                     surplus = connection
                 else:
                     self._idle.append((now, connection))
-                    if self._idle[0][0] < now - self._idle_seconds:
-                        surplus = self._idle.pop(0)[1]
                     # Started late, and again in a child: a thread does not survive a fork. It ends when there is nothing to close,
                     # so a process that is done with its connections keeps no thread either.
-                    if self._is_reaped and self._reaper is None:
-                        self._reaper = threading.Thread(target=self._reap, name="idle connections", daemon=True)
-                        self._reaper.start()
+                    if self._reaper is None:
+                        reaper = threading.Thread(target=self._reap, name="idle connections", daemon=True)
+                        with suppress(RuntimeError):  # Python is shutting down, and ends all connections
+                            reaper.start()
+                            self._reaper = reaper
             self._condition.notify()
         if surplus is not None:
             surplus.close()
+
+
+def _share_sessions(first: BoundedConnection, second: BoundedConnection) -> bool:
+    """Whether a pooler gives sessions of the server to transactions, as far as two of its clients can tell."""
+    own = _process_of(first)
+    second.execute(b"BEGIN")  # while it lasts, the second client keeps its session
+    try:
+        other = _process_of(second)
+        return own == other or own != _process_of(first)
+    finally:
+        second.execute(b"ROLLBACK")
+
+
+def _process_of(connection: BoundedConnection) -> int:
+    return int(connection.only_row("SELECT pg_backend_pid()")[0])
 
 
 def _parameters(url: StoreUrl, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -335,8 +412,6 @@ def _parameters(url: StoreUrl, options: Mapping[str, Any]) -> dict[str, Any]:
         "client_encoding": "UTF8",
         "connect_timeout": max(2, ceil(options["connect_timeout"])),
         "fallback_application_name": "headwater",
-        # of several hosts only the one that takes writes; a standby would also return outdated references
-        "target_session_attrs": "primary",
     }
 
 
@@ -375,6 +450,10 @@ def _begin_session(connection: BoundedConnection, place: str, answer_seconds: fl
         " ELSE current_setting('synchronous_commit') END, false)"
     )
     words = [word for setting in settings.items() for word in setting]
-    encoding = connection.only_row(f"SELECT current_setting('server_encoding'), {durable}, {calls}", words)[0]
+    facts = "current_setting('server_encoding'), pg_is_in_recovery(), pg_backend_pid()"
+    encoding, is_standby, process, *_ = connection.only_row(f"SELECT {facts}, {durable}, {calls}", words)
+    if is_standby:
+        raise UnavailableError(f"{place}: the server is a standby, whose references may be outdated: name the primary")
+    connection.is_pooled = process != connection.info.backend_pid
     if encoding != "UTF8":
         raise RefusedError(f"{place}: the database's encoding is {encoding}: create one with ENCODING 'UTF8'")
