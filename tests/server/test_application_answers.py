@@ -81,7 +81,9 @@ def test_letters_are_read_in_the_charset_of_the_client(
         ({"content_type": "application/json; charset=utf-16"}, 415),
     ],
 )
-def test_letters_that_are_not_utf_8_are_refused(client: AsgiClient, things: Things, headers: dict[str, str], status: int) -> None:
+def test_letters_that_are_not_utf_8_are_refused(
+    client: AsgiClient, things: Things, headers: dict[str, str], status: int
+) -> None:
     assert (client.request("POST", "/api/v1/things", LATIN_1, **headers).status, things.made) == (status, [])
 
 

@@ -23,7 +23,9 @@ from uuid import UUID
 
 import msgspec
 
+from headwater.catalogs.catalog_definition import CatalogDefinition
 from headwater.catalogs.content import derive_content_id
+from headwater.catalogs.registry import find_definition
 from headwater.catalogs.stored_metadata import read_fields
 from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit_change, read_head
@@ -141,6 +143,14 @@ class TableClaims:
 
     def __init__(self, rows: RealmStore) -> None:
         self._rows = rows
+
+    @property
+    def realm(self) -> str:
+        return self._rows.realm
+
+    def find_catalog(self, owner: ClaimOwner) -> CatalogDefinition | None:
+        """The definition of the catalog that has a claim, also of a deleted one; None: it is gone."""
+        return find_definition(self._rows, catalog_id=owner.catalog_id)
 
     def take_claims(
         self, claims: Sequence[TableClaim], *, fence: Callable[[], None] | None = None
