@@ -17,8 +17,9 @@ from headwater.iceberg.catalog_location import check_catalog_location
         "abfss://lake@account.dfs.core.windows.net/x",
         "file:///data/lake",
         "memory://lake/x",
-    ]
-    + ["hdfs://name:8020/lake", "s3://lake/größe%20a/"],
+        "hdfs://name:8020/lake",
+        "s3://lake/größe%20a/",
+    ],
 )
 def test_location_that_a_driver_reaches_is_accepted(location: str) -> None:
     check_catalog_location(location)

@@ -38,6 +38,7 @@ from headwater.catalogs.importer.import_report import (
     report_row,
 )
 from headwater.catalogs.known_metadata import KnownMetadata
+from headwater.catalogs.place_releases import conflicts_beside_history, take_over_history
 from headwater.catalogs.table_claims import PURGING, ClaimConflict, ClaimOwner, TableClaim, TableClaims
 from headwater.clock import Micros
 from headwater.commits import Head
@@ -457,9 +458,9 @@ class _Importer:
         faults = self._intrusions(candidates, wishes)
         wishes = [wish for wish in wishes if wish.content_id not in faults]
         conflicts = (
-            self._claims.find_conflicts(wishes)
+            conflicts_beside_history(self._claims, wishes)
             if self._options.dry_run
-            else self._claims.take_claims(wishes, fence=self._fence)
+            else take_over_history(self._claims, wishes, fence=self._fence)
         )
         faults |= {conflict.claim.content_id: self._conflict_text(conflict) for conflict in conflicts}
         refused = [
@@ -475,7 +476,7 @@ class _Importer:
 
     def _named(self, owner: ClaimOwner) -> str:
         """The other catalog that has a claim, with what frees it. An import may tell: whoever runs it administers the realm's catalogs."""
-        realm, definition = self._claims.realm, self._claims.find_catalog(owner)
+        realm, definition = self._claims.rows.realm, self._claims.find_catalog(owner)
         if definition is None:
             return (
                 f"the catalog {owner.catalog_id}, which is gone: a collection frees what it had; run `headwater gc run {realm}`"
@@ -521,9 +522,9 @@ class _Importer:
         def fence() -> None:
             if self._fence is not None:
                 self._fence()
-            self._claims.check_held(
-                claimed
-            )  # a process that slept in between has to claim again: the collector may have released its claims
+            # a process that slept in between has to claim again: its claims may have been released, or taken over
+            self._claims.check_held(claimed)
+            self._claims.check_own([candidate.as_claim(self._catalog.definition.id) for candidate in candidates])
 
         try:
             done = self._catalog.commit(
