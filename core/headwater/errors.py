@@ -61,6 +61,10 @@ class CorruptionError(HeadwaterError):
     """Stored data exists and is damaged: never guess."""
 
 
+class DamagedFileError(CorruptionError):
+    """A file that the caller named is damaged: reading it again has the same end."""
+
+
 class UnavailableError(HeadwaterError):
     """The call had no effect: try again later."""
 

@@ -19,6 +19,11 @@ _GZIP_MEMBERS_LIMIT: Final = 100
 _SHOWN_CHARACTERS = 80
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _PATH = re.compile(r"^(?P<what>.*?)(?: - at `\$?\.?(?P<path>[^`]*)`)?$", re.DOTALL)
+_CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([^"';\s]+)""", re.IGNORECASE)
+_LATIN_1 = frozenset({"iso-8859-1", "iso8859-1", "iso_8859-1", "latin1", "latin-1"})
+_CHARSETS = _LATIN_1 | {"utf-8", "utf8", "us-ascii", "ascii"}
+_JAVA_CLIENT = "Apache Iceberg "
+"""How Iceberg's Java library begins its X-Client-Version; libraries in other languages give a version, or another name."""
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
 
 
@@ -62,6 +67,35 @@ def too_large_error(limit_bytes: int, how: str = "received") -> ProtocolError:
         type_="PayloadTooLargeException",
         is_closing=True,
     )
+
+
+def utf8_body(raw: bytes, *, content_type: str, client: str) -> bytes:
+    """A body of text in UTF-8, whichever charset it came in.
+
+    A declared charset counts. Without one it is UTF-8; but Iceberg's Java library writes ISO-8859-1, declares nothing, and names itself.
+
+    content_type  the header Content-Type
+    client        the header X-Client-Version
+    raises        ProtocolError: 415 for a charset that is not read
+    """
+    match = _CHARSET.search(content_type)
+    charset = "" if match is None else match[1].lower()
+    if charset and charset not in _CHARSETS:
+        raise ProtocolError(
+            f"a body in the charset {charset[:_SHOWN_CHARACTERS]!r} is not read; send UTF-8",
+            status=415,
+            type_="UnsupportedMediaTypeException",
+        )
+    is_latin = charset in _LATIN_1 or (not charset and client.startswith(_JAVA_CLIENT) and not _is_utf8(raw))
+    return raw.decode("iso-8859-1").encode() if is_latin else raw
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def parse_json(raw: bytes) -> Any:

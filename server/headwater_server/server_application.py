@@ -33,7 +33,7 @@ from headwater_server.console_files import console_files
 from headwater_server.drain import ServerDrain
 from headwater_server.error_answers import OverloadedError, ProtocolError, error_answer
 from headwater_server.identity import CallerProof, bearer_token
-from headwater_server.json_body import convert_body, convert_query, parse_json, unpacked_body
+from headwater_server.json_body import convert_body, convert_query, parse_json, unpacked_body, utf8_body
 from headwater_server.openapi import openapi_document
 from headwater_server.realm_directory import access_plugin
 from headwater_server.request_body import BodyBudget, BodyReader, ClientGoneError
@@ -370,7 +370,7 @@ class _RequestWork:
             raw_path=self.record.path,
             path=self.path,
             query=query,
-            body=_body_of(route, raw),
+            body=_body_of(route, raw, self.headers),
             raw_body=raw,
             headers=self.headers,
             request_id=self.record.request_id,
@@ -409,10 +409,11 @@ def _content_of(body: Any) -> bytes:
     return body if isinstance(body, bytes) else msgspec.json.encode(body)
 
 
-def _body_of(route: Route, raw: bytes) -> Any:
+def _body_of(route: Route, raw: bytes, headers: Mapping[str, str]) -> Any:
     if route.body is None:
         return None
-    return raw if route.body is bytes else convert_body(parse_json(raw), route.body)
+    text = utf8_body(raw, content_type=headers.get("content-type", ""), client=headers.get("x-client-version", ""))
+    return text if route.body is bytes else convert_body(parse_json(text), route.body)
 
 
 def _route_of(match: RouteMatch, method: str) -> tuple[Route, Mapping[str, str]]:

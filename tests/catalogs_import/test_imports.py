@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, ContentKey, ContentType, Delete, IcebergTable, Namespace, Put, TableClaims
+from headwater.catalogs import Catalog, Catalogs, ContentKey, ContentType, Delete, IcebergTable, Namespace, Put, TableClaims
 from headwater.catalogs.importer.import_commit import ImportOptions, import_tables
 from headwater.catalogs.importer.import_report import ImportReport
 from headwater.commits import read_head
@@ -160,6 +160,22 @@ def test_table_of_another_catalog_is_refused(
     for dry_run in (True, False):
         report = run(make_found("sales.orders"), into=make_catalog("other"), dry_run=dry_run)
         assert codes(report) == {"Claimed": 1}
+
+
+def test_claim_of_a_deleted_catalog_is_reported_with_its_name(
+    run: Import, realm: RealmStore, make_catalog: Callable[[str], Catalog], make_found: MakeFound
+) -> None:
+    run(make_found("sales.orders"))
+    catalogs = Catalogs(realm)
+    catalogs.delete_catalog("lake")
+
+    same, inner = make_found("sales.orders"), make_found("sales.orders.inner")
+    for found in (same, replace(inner, uuid=None)):
+        [refused] = run(found, into=make_catalog(f"other{found.key[-1]}")).quarantined
+        assert f"of the deleted catalog {realm.realm}/lake" in refused.message or (
+            f"belongs to the deleted catalog {realm.realm}/lake" in refused.message
+        )
+        assert f"headwater catalog purge {realm.realm}/lake --confirm" in refused.message
 
 
 def test_location_of_another_catalog_is_refused_without_a_uuid(

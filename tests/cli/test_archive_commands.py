@@ -124,6 +124,17 @@ def test_file_that_is_no_archive_is_refused_before_a_task(headwater: CommandLine
         assert not TaskQueue(store).list_tasks(kind="load")
 
 
+@pytest.mark.usefixtures("acme")
+def test_damaged_archive_leaves_no_task_that_waits(headwater: CommandLine, file: Path) -> None:
+    headwater.ok("realm", "export", "acme", file)
+    file.write_bytes(file.read_bytes()[:-40])
+
+    result = headwater("realm", "import", file, "copy")
+
+    assert (result.exit_code, "waits" in result.stderr) == (8, False)
+    assert [task["state"] for task in headwater.data("task", "list", "--kind", "load")] == ["FAILED"]
+
+
 def test_second_import_of_another_file_into_the_realm_is_refused(headwater: CommandLine, tmp_path: Path) -> None:
     headwater.ok("realm", "import", tmp_path / "one", "copy", "--detach")
 

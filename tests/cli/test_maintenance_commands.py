@@ -11,7 +11,7 @@ from commandline import CommandLine
 from file_writing_client import FileWritingClient
 from headwater import Store
 from headwater.catalogs import ContentKey
-from headwater.iceberg_catalog import IcebergCatalog
+from headwater.iceberg_catalog import IcebergCatalog, LoadedTable
 
 
 @pytest.fixture
@@ -21,11 +21,11 @@ def lake(headwater: CommandLine, realm: str, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def register(store: Store, lake: str, tmp_path: Path) -> Callable[[str], object]:
+def register(store: Store, lake: str, tmp_path: Path) -> Callable[[str], LoadedTable]:
     client, opened = FileWritingClient(tmp_path / "lake"), IcebergCatalog.open(store, *lake.split("/"))
     opened.namespaces.create(ContentKey.of("sales"), {})
 
-    def make(name: str) -> object:
+    def make(name: str) -> LoadedTable:
         return opened.tables.register(ContentKey.of("sales", name), client.write(client.new_document(name)))
 
     return make
@@ -52,6 +52,19 @@ def test_catalog_is_created_with_places_for_files(headwater: CommandLine, realm:
 
     assert headwater(*create, "--file-place", "s3://other/").exit_code == 5
     assert headwater.data(*create, "--file-place", "s3://lake/hashed/")["filePlaces"] == ["s3://lake/hashed/"]
+
+
+def test_place_of_a_dropped_table_is_released(
+    headwater: CommandLine, store: Store, lake: str, register: Callable[[str], LoadedTable]
+) -> None:
+    realm, place = lake.partition("/")[0], register("orders").document["location"]
+    held = headwater("table", "release", realm, place)
+    assert held.exit_code == 5 and f"the branch 'main' of {lake} holds: drop it there first" in held.stderr
+
+    IcebergCatalog.open(store, *lake.split("/")).tables.drop(ContentKey.of("sales", "orders"))
+
+    assert headwater.data("table", "release", realm, place) == [{"location": place}]
+    assert headwater("table", "release", realm, place).exit_code == 3
 
 
 def test_guests_are_listed_and_adopted(headwater: CommandLine, lake: str, register: Callable[[str], object]) -> None:

@@ -156,6 +156,22 @@ def test_claim_of_living_content_stays(
     assert TableClaims(realm_rows).find_location("s3://lake/orders") is not None
 
 
+def test_released_place_is_forgotten_with_its_content(
+    store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
+) -> None:
+    gone, kept, claims = uuid4(), content_id(lake), TableClaims(realm_rows)
+    claims.take_claims([TableClaim(lake.definition.id, each, f"s3://lake/{each}") for each in (gone, kept)])
+    for each in (gone, kept):
+        owner = claims.find_location(f"s3://lake/{each}")
+        assert owner is not None and claims.release_place(f"s3://lake/{each}", owner)
+    assert claims.find_released(lake.definition.id) == {gone, kept}
+
+    clock.advance(HOUR)
+    collect_realm(store, "acme")
+
+    assert claims.find_released(lake.definition.id) == {kept}
+
+
 def test_claim_of_no_content_is_released_after_the_grace(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:

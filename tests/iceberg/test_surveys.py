@@ -60,7 +60,7 @@ def test_broken_newest_file_is_never_passed_over(tmp_path: Path, make_table: Mak
 @pytest.mark.parametrize("mtime", [1_700_000_000, 0])
 def test_dropped_table_is_never_taken_for_the_one_after_it(tmp_path: Path, make_table: MakeTable, mtime: int) -> None:
     dropped = {f"0000{number}-{uuid4()}.metadata.json": {} for number in range(3)}
-    table = make_table("t", {**dropped, f"00000-{uuid4()}.metadata.json": {"table-uuid": str(uuid4())}})
+    table = make_table("s/t", {**dropped, f"00000-{uuid4()}.metadata.json": {"table-uuid": str(uuid4())}})
     for file in (table / "metadata").iterdir():
         os.utime(file, (mtime, mtime))
 
@@ -73,7 +73,7 @@ def test_dropped_table_is_never_taken_for_the_one_after_it(tmp_path: Path, make_
 def test_file_that_lost_a_race_stops_no_table(tmp_path: Path, make_table: MakeTable) -> None:
     names = [f"0000{number}-{uuid4()}.metadata.json" for number in (0, 1, 1, 2)]
     log = [{"timestamp-ms": 1, "metadata-file": f"s3://lake/metadata/{name}"} for name in names[:2]]
-    table = make_table("t", {names[0]: {}, names[1]: {}, names[2]: b"{", names[3]: {"metadata-log": log}})
+    table = make_table("s/t", {names[0]: {}, names[1]: {}, names[2]: b"{", names[3]: {"metadata-log": log}})
     for file in (table / "metadata").iterdir():
         os.utime(file, (1, 1))
 
@@ -91,11 +91,11 @@ def test_one_broken_table_does_not_stop_the_others(tmp_path: Path, make_table: M
 
 
 def test_packed_file_is_read_whatever_its_name(tmp_path: Path, make_table: MakeTable) -> None:
-    directory = make_table("t", {"v1.metadata.json": {}})
+    directory = make_table("s/t", {"v1.metadata.json": {}})
     plain = directory / "metadata" / "v1.metadata.json"
     plain.write_bytes(gzip.compress(plain.read_bytes()))
 
-    assert isinstance(survey(tmp_path)["t"], AcceptedTable)
+    assert isinstance(survey(tmp_path)["s.t"], AcceptedTable)
 
 
 def test_leftovers_of_a_dropped_table_are_reported(tmp_path: Path) -> None:
@@ -106,11 +106,11 @@ def test_leftovers_of_a_dropped_table_are_reported(tmp_path: Path) -> None:
 
 
 def test_delta_table_with_iceberg_metadata_is_left_alone(tmp_path: Path, make_table: MakeTable) -> None:
-    log = make_table("t", {"v1.metadata.json": {}}) / "_delta_log"
+    log = make_table("s/t", {"v1.metadata.json": {}}) / "_delta_log"
     log.mkdir()
     (log / "00000000000000000000.json").touch()
 
-    assert code_of(survey(tmp_path)["t"]) is QuarantineCode.IS_DELTA
+    assert code_of(survey(tmp_path)["s.t"]) is QuarantineCode.IS_DELTA
 
 
 def test_two_tables_with_one_uuid_are_both_left_alone(tmp_path: Path, make_table: MakeTable) -> None:
@@ -128,8 +128,8 @@ def test_table_within_a_table_leaves_both_alone(tmp_path: Path, make_table: Make
 
 
 def test_two_locations_with_the_same_key_leave_both_alone(tmp_path: Path, make_table: MakeTable) -> None:
-    make_table("one/t", {"v1.metadata.json": {}})
-    make_table("two/t", {"v1.metadata.json": {"table-uuid": OTHER}})
+    make_table("one/s/t", {"v1.metadata.json": {}})
+    make_table("two/s/t", {"v1.metadata.json": {"table-uuid": OTHER}})
     scope = SurveyScope(locations=[f"{tmp_path}/one", f"{tmp_path}/two"], allowed=[str(tmp_path)]).checked()
 
     assert [code_of(outcome) for outcome in survey_in_process(scope)] == [QuarantineCode.DUPLICATE_KEY] * 2
@@ -155,11 +155,11 @@ def test_path_that_does_not_fit_is_quarantined(tmp_path: Path, make_table: MakeT
 
 
 def test_table_is_found_with_its_document(tmp_path: Path, make_table: MakeTable) -> None:
-    table = make_table("t", {"v1.metadata.json": {"custom": 2**70}})
+    table = make_table("s/t", {"v1.metadata.json": {"custom": 2**70}})
     text = (table / "metadata" / "v1.metadata.json").read_bytes()
     (table / "metadata" / "v1.metadata.json").write_bytes(gzip.compress(text))
 
-    found = survey(tmp_path)["t"]
+    found = survey(tmp_path)["s.t"]
 
     assert isinstance(found, AcceptedTable), found
     assert found.document == text
@@ -322,7 +322,7 @@ def test_metadata_whose_name_is_no_text_is_quarantined(tmp_path: Path, make_tabl
 
 
 def test_other_file_systems_are_read_alike(tmp_path: Path, make_table: MakeTable) -> None:
-    document = json.loads((make_table("t", {"v1.metadata.json": {}}) / "metadata" / "v1.metadata.json").read_bytes())
+    document = json.loads((make_table("s/t", {"v1.metadata.json": {}}) / "metadata" / "v1.metadata.json").read_bytes())
     lake = f"/{tmp_path.name}"  # all of memory is shared
     content = json.dumps(document | {"location": f"memory://{lake}/s/t"}).encode()
     fsspec.filesystem("memory").pipe(f"{lake}/s/t/metadata/v1.metadata.json", content)
@@ -333,10 +333,10 @@ def test_other_file_systems_are_read_alike(tmp_path: Path, make_table: MakeTable
 
 
 def test_data_without_metadata_is_not_called_garbage(tmp_path: Path) -> None:
-    (tmp_path / "t" / "data").mkdir(parents=True)
-    (tmp_path / "t" / "data" / "1.parquet").touch()
+    (tmp_path / "s" / "t" / "data").mkdir(parents=True)
+    (tmp_path / "s" / "t" / "data" / "1.parquet").touch()
 
-    outcome = survey(tmp_path)["t"]
+    outcome = survey(tmp_path)["s.t"]
 
     assert code_of(outcome) is QuarantineCode.NO_METADATA
     assert "write.metadata.path" in outcome.message  # type: ignore[union-attr]
@@ -353,3 +353,27 @@ def test_metadata_written_elsewhere_is_told_from_a_moved_table(tmp_path: Path, m
     assert code_of(outcome) is QuarantineCode.LOCATION_MISMATCH
     assert "write.metadata.path" in outcome.message  # type: ignore[union-attr]
     assert "rewritten" not in outcome.message  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("folder", "options", "key"),
+    [
+        ("orders", {}, "lake.orders"),
+        ("orders", {"namespace": ("raw",)}, "raw.orders"),
+        ("deep/sales/orders", {"path": "**/{table}"}, "sales.orders"),
+        ("orders", {"path": "{table}"}, "lake.orders"),
+        ("orders", {"include": ("lake.*",)}, "lake.orders"),
+    ],
+)
+def test_table_without_a_namespace_gets_that_of_the_folder_around_it(
+    tmp_path: Path, make_table: MakeTable, folder: str, options: dict[str, Any], key: str
+) -> None:
+    make_table(f"lake/{folder}", {"v1.metadata.json": {}})
+
+    assert list(survey(tmp_path / "lake", **options)) == [key]
+
+
+def test_location_that_is_a_table_has_the_namespace_of_the_folder_around_it(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("sales/orders", {"v1.metadata.json": {}})
+
+    assert list(survey(tmp_path / "sales" / "orders")) == ["sales.orders"]

@@ -12,7 +12,16 @@ import pytest
 from commits_of_engines import LINES, ORDERS, SALES, SCHEMA, added, append, creation_of, on, set_properties
 
 from headwater import Store
-from headwater.catalogs import Catalog, ContentKey, RequestKey, RequestKeyReusedError, TableClaims, derive_content_id
+from headwater.catalogs import (
+    Catalog,
+    ContentKey,
+    Delete,
+    Put,
+    RequestKey,
+    RequestKeyReusedError,
+    TableClaims,
+    derive_content_id,
+)
 from headwater.errors import RefusedError
 from headwater.iceberg.changes import ChangeFormError, RequirementFailedError
 from headwater.iceberg_catalog import (
@@ -184,6 +193,18 @@ def test_table_is_not_renamed_over_another(lake: IcebergCatalog, orders: LoadedT
 
     with pytest.raises(AlreadyExistsError, match=text):
         lake.tables.rename(ORDERS, LINES)
+
+
+def test_table_without_a_namespace_is_given_one(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    stored = lake.tables._session.state().find_content(ORDERS)  # as Nessie's clients may put it
+    assert stored is not None
+    lake.commits.apply_operations([Delete(ORDERS), Put(ContentKey.of("orders"), stored)])
+
+    renamed = lake.tables.rename(ContentKey.of("orders"), LINES)
+
+    assert (renamed.content_id, renamed.metadata_location) == (orders.content_id, orders.metadata_location)
+    with pytest.raises(NoSuchNamespaceError):
+        lake.tables.rename(LINES, ContentKey.of("orders"))
 
 
 def test_dropped_table_is_registered_as_itself(lake: IcebergCatalog, orders: LoadedTable) -> None:

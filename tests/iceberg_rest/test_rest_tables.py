@@ -201,6 +201,32 @@ def test_dropped_table_is_gone_and_can_be_registered_again(sales: RestCaller) ->
     assert sales.post("namespaces/sales/register", wish | {"overwrite": True}).status == 200
 
 
+def test_null_parent_is_left_out_of_what_is_registered_and_committed(sales: RestCaller) -> None:
+    created = create(sales).json
+    update = {
+        "action": "add-snapshot",
+        "snapshot": {
+            "snapshot-id": 1,
+            "parent-snapshot-id": None,
+            "sequence-number": 1,
+            "timestamp-ms": created["metadata"]["last-updated-ms"],
+            "manifest-list": f"{created['metadata']['location']}/metadata/1.avro",
+            "summary": {"operation": "append"},
+        },
+    }
+    committed = sales.post("namespaces/sales/tables/orders", {"requirements": [], "updates": [update]}).json
+    file = file_of(committed["metadata-location"])
+    assert "parent-snapshot-id" not in file.read_text("utf-8")
+
+    [snapshot] = committed["metadata"]["snapshots"]
+    written = {**committed["metadata"], "snapshots": [{**snapshot, "parent-snapshot-id": None}]}
+    file.with_name("00009.metadata.json").write_text(json.dumps(written, indent=1), "utf-8")
+    place = file.with_name("00009.metadata.json").as_uri()
+    wish = {"name": "orders", "metadata-location": place, "overwrite": True}
+    assert sales.post("namespaces/sales/register", wish).status == 200
+    assert sales.get("namespaces/sales/tables/orders").json["metadata"] == committed["metadata"]
+
+
 def test_register_reads_no_file_outside_of_the_warehouse(sales: RestCaller) -> None:
     refused = sales.post("namespaces/sales/register", {"name": "t", "metadata-location": "file:///etc/passwd"})
 

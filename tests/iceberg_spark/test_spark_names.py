@@ -23,6 +23,26 @@ def test_spark_keeps_namespaces_in_one_another(lake: ServedLake) -> None:
     assert lake.sql("SHOW NAMESPACES IN lake.sales") == []
 
 
+def test_spark_keeps_letters_of_latin_1_in_names_comments_and_properties(lake: ServedLake) -> None:
+    lake.sql("CREATE NAMESPACE lake.`straße`")
+    lake.sql("CREATE TABLE lake.`straße`.`größe` (`maß` INT COMMENT 'Größe in ° é') TBLPROPERTIES ('wer' = 'Jürgen')")
+    lake.sql("ALTER TABLE lake.`straße`.`größe` ADD COLUMN `naïve` STRING")
+    lake.sql("INSERT INTO lake.`straße`.`größe` VALUES (1, '日本')")
+    lake.sql("CREATE VIEW lake.`straße`.`für` AS SELECT `maß` FROM lake.`straße`.`größe`")
+
+    assert lake.sql("SELECT * FROM lake.`straße`.`größe`") == [(1, "日本")]
+    assert lake.sql("SELECT `maß` FROM lake.`straße`.`für`") == [(1,)]
+    table = lake.pyiceberg().load_table(("straße", "größe"))
+    assert (table.schema().find_field("maß").doc, table.properties["wer"]) == ("Größe in ° é", "Jürgen")
+
+
+def test_spark_cannot_send_other_letters(lake: ServedLake) -> None:
+    """Its client writes a question mark for each, before anything reaches the server."""
+    lake.sql("CREATE TABLE lake.sales.t (id INT COMMENT '日本')")
+
+    assert lake.pyiceberg().load_table("sales.t").schema().find_field("id").doc == "??"
+
+
 def test_spark_says_which_name_is_taken_or_missing(orders: ServedLake) -> None:
     with pytest.raises(SparkFault, match="SCHEMA_ALREADY_EXISTS"):
         orders.sql("CREATE NAMESPACE lake.sales")

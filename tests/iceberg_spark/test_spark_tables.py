@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from served_lake import ServedLake
 from spark_sql import SparkFault
@@ -112,3 +114,12 @@ def test_names_with_strange_characters_stay_what_they_are(lake: ServedLake) -> N
 
     assert lake.sql("SELECT * FROM lake.`a/b%2Fc.d`.`t|@ x..`") == [(1,)]
     assert lake.pyiceberg().list_tables(("a/b%2Fc.d",)) == [("a/b%2Fc.d", "t|@ x..")]
+
+
+def test_table_is_created_again_at_its_location(lake: ServedLake, tmp_path: Path) -> None:
+    place = (tmp_path / "fixed").as_uri()
+    for number in (1, 2):
+        lake.sql(f"CREATE TABLE lake.sales.t (id INT) LOCATION '{place}'")
+        lake.sql(f"INSERT INTO lake.sales.t VALUES ({number})")
+        assert lake.rows("lake.sales.t", "id") == [(number,)]
+        lake.sql("DROP TABLE lake.sales.t")

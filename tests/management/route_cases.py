@@ -73,6 +73,9 @@ ROUTE_CASES = {
     "adoptGuests": RouteCase(
         "POST", "/catalogs/lake/guests/adopt", P.CATALOG_MANAGE_CONTENT, "lake", status=404, body={"keys": [["missing"]]}
     ),
+    "releaseLocation": RouteCase(
+        "POST", "/locations/release", P.CATALOG_MANAGE_CONTENT, status=404, body={"location": "s3://acme/nobody"}
+    ),
     "getCaller": RouteCase("GET", "/me", None),
     "getCallerInCatalog": RouteCase("GET", "/catalogs/lake/me", None),
     "listReferences": RouteCase("GET", _REFS, None),

@@ -14,7 +14,20 @@ def test_catalog_is_made_in_a_place_of_its_realm(office: ManagedOffice, place: s
 
 
 @pytest.mark.parametrize(
-    "place", ["s3://rival/", "s3://acme-2/", "s3://shared/acmes", "s3://acme/../rival", "s3://shared/", "file:///etc"]
+    "place",
+    [
+        "s3://rival/",
+        "s3://acme-2/",
+        "s3://shared/acmes",
+        "s3://acme/../rival",
+        "s3://acme/%2e%2e/rival",
+        "s3://acme/a%2fb",
+        "s3://acme/a\\..\\b",
+        "s3://acme/a\u0007b",
+        "s3://acme/a//b",
+        "s3://shared/",
+        "file:///etc",
+    ],
 )
 def test_catalog_is_made_in_no_place_of_another(office: ManagedOffice, place: str) -> None:
     token = office.token("root")

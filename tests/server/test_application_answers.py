@@ -50,6 +50,49 @@ def test_packed_body_is_taken(client: AsgiClient, things: Things) -> None:
     assert (answer.status, things.made) == (200, ["a"])
 
 
+JAVA = {"x_client_version": "Apache Iceberg 1.10.2 (commit 12345678)"}
+LATIN_1, UTF_8 = '{"name": "caf\u00e9"}'.encode("iso-8859-1"), '{"name": "caf\u00e9"}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (UTF_8, {}),
+        (UTF_8, JAVA),
+        (LATIN_1, JAVA),
+        (gzip.compress(LATIN_1), JAVA | {"content_encoding": "gzip"}),
+        (LATIN_1, {"content_type": "application/json; charset=ISO-8859-1"}),
+        (LATIN_1, {"content_type": 'application/json;Charset="latin1"'}),
+        (UTF_8, JAVA | {"content_type": "application/json; charset=utf-8"}),
+    ],
+)
+def test_letters_are_read_in_the_charset_of_the_client(
+    client: AsgiClient, things: Things, body: bytes, headers: dict[str, str]
+) -> None:
+    assert (client.request("POST", "/api/v1/things", body, **headers).status, things.made) == (200, ["café"])
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 400),
+        ({"x_client_version": "PyIceberg 0.12.0"}, 400),
+        (JAVA | {"content_type": "application/json; charset=utf-8"}, 400),
+        ({"content_type": "application/json; charset=utf-16"}, 415),
+    ],
+)
+def test_letters_that_are_not_utf_8_are_refused(
+    client: AsgiClient, things: Things, headers: dict[str, str], status: int
+) -> None:
+    assert (client.request("POST", "/api/v1/things", LATIN_1, **headers).status, things.made) == (status, [])
+
+
+def test_form_is_handed_on_in_utf_8(client: AsgiClient) -> None:
+    answer = client.request("POST", "/api/v1/things/a/raw", "a=é".encode("iso-8859-1"), **JAVA)
+
+    assert answer.content == "a=é".encode()
+
+
 def test_bytes_are_handed_on_for_a_route_that_reads_them(client: AsgiClient) -> None:
     answer = client.request("POST", "/api/v1/things/a/raw", b"a=b", content_type="application/x-www-form-urlencoded")
 

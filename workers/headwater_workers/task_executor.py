@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import structlog
 from billiard.exceptions import SoftTimeLimitExceeded
 
-from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError
+from headwater.errors import DamagedFileError, FencedError, HeadwaterError, NotFoundError, RefusedError
 from headwater.expiry import run_expiry
 from headwater.extras import missing_extra
 from headwater.fsck import run_fsck
@@ -148,7 +148,7 @@ def _attempt(store: Store, claim: TaskLease, body: TaskBody) -> None:
     except SoftTimeLimitExceeded:  # there was no check for long
         error = _too_long(store)
         _end(lambda: claim.fail_task(error), "task failed", error=error)
-    except (RefusedError, NotFoundError) as refused:
+    except (RefusedError, NotFoundError, DamagedFileError) as refused:
         error = str(refused)
         _end(lambda: claim.fail_task(error, retry=False), "task failed, and no retry can help", error=error)
     except Exception as fault:  # noqa: BLE001 - the door: whatever a body dies of is written into its task, and tried again later

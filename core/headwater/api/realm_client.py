@@ -22,7 +22,7 @@ from headwater.api.role_owners import RoleScope
 from headwater.api.store_session import StoreSession
 from headwater.api.task_client import run_or_leave
 from headwater.api.work_progress import Observe, WorkProgress
-from headwater.catalogs import CatalogFields, CatalogFiles
+from headwater.catalogs import CatalogFields, CatalogFiles, release_location
 from headwater.clock import as_datetime
 from headwater.errors import RefusedError
 from headwater.files import list_file_tables
@@ -74,6 +74,16 @@ class RealmClient:
     def release(self) -> RealmInfo:
         """Clear the owner of the realm, so that any resource may adopt it."""
         return self._told(release_realm(self._session.store, self.id))
+
+    def release_location(self, location: str) -> Sequence[str]:
+        """Release a location that dropped tables still have, so that a table of any catalog may lie there.
+
+        The drop of such a table can then be undone only while the location stays free.
+
+        returns       the places that were released: the location, and those within it
+        raises        NotFoundError where nobody has it; RefusedError for one of a table that a branch or tag holds
+        """
+        return release_location(self._session.open_rows(self.id), location)
 
     def purge(self, *, confirm: str, detach: bool = False, progress: Observe | None = None) -> RealmInfo:
         """Delete everything in a realm that was INACTIVE for its hold. There is no way back.

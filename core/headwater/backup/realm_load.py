@@ -36,7 +36,7 @@ from headwater.backup.file_table_load import check_room, load_file_tables
 from headwater.backup.realm_export import sealed_objects
 from headwater.catalogs.file_marks import take_up_realm
 from headwater.clock import as_text
-from headwater.errors import CorruptionError, FencedError, RefusedError, SwapConflictError, UnavailableError
+from headwater.errors import CorruptionError, DamagedFileError, FencedError, RefusedError, SwapConflictError, UnavailableError
 from headwater.files import FILE_TABLES, parse_tree_reference
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import (
@@ -104,8 +104,8 @@ def load_realm(
 
     is_active     whether the realm serves users once it is loaded; otherwise it is INACTIVE
     raises        RefusedError: no archive, another format, ids ahead of the clock, a realm in another state or loaded from another
-                  file · CorruptionError: the archive is damaged (no realm was created), or what was written reads back
-                  otherwise (the realm stays LOADING) · SwapConflictError: the realm was changed in the meantime
+                  file · DamagedFileError: no realm was created · CorruptionError: what was written reads
+                  back otherwise (the realm stays LOADING) · SwapConflictError: the realm was changed in the meantime
     """
     checked_realm_id(realm_id)
 
@@ -113,7 +113,10 @@ def load_realm(
         fence()
         progress(objects, 0, "objects checked")
 
-    checked = check_archive(file, looked)
+    try:
+        checked = check_archive(file, looked)
+    except CorruptionError as fault:
+        raise DamagedFileError(str(fault)) from fault
     loading = _RealmLoad(store, realm_id, file, checked, fence, progress)
     return LoadResult(loading.load(RealmState.ACTIVE if is_active else RealmState.INACTIVE), file, checked)
 

@@ -40,7 +40,7 @@ from headwater.catalogs.registry import (
     store_definition,
 )
 from headwater.catalogs.request_log import EXPIRED_LIMIT, REQUESTS, count_expired, drop_expired
-from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, CLAIMS, HOMES, ClaimOwner, home_key
+from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, CLAIMS, HOMES, RELEASED, ClaimOwner, home_key
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, Transaction, catalog_extensions, commit_change, delete_moving_reference, read_head
 from headwater.errors import CorruptionError, NotFoundError
@@ -187,6 +187,9 @@ def _raw_id(data: bytes) -> bytes:
     return data[1:17]
 
 
+_BY_CONTENT = (HOMES, RELEASED)
+
+
 def release_claims(
     rows: RealmStore, content: Container[UUID], *, older_than: Micros, fence: Callable[[], None] | None = None
 ) -> int:
@@ -199,7 +202,7 @@ def release_claims(
 
     def is_free(name: str, key: bytes, value: IndexValue) -> bool:
         owner = ClaimOwner.from_value(value)
-        if name == HOMES and key != home_key(rows, owner.catalog_id, owner.content_id):
+        if name in _BY_CONTENT and key != home_key(rows, owner.catalog_id, owner.content_id):
             return True  # of the realm that an archive was made of
         return (owner.taken < older_than or owner.taken > credible) and owner.content_id not in content
 
@@ -208,7 +211,7 @@ def release_claims(
         return 0
     free = [
         (name, bytes(key))
-        for name in (BY_UUID, BY_LOCATION, HOMES)
+        for name in (BY_UUID, BY_LOCATION, *_BY_CONTENT)
         for key, value in claims.index(name).range()
         if is_free(name, key, value)
     ]
@@ -227,7 +230,7 @@ def release_claims(
                 tx.index(name).put(key, replace(owner, taken=tx.time).to_value())
             else:
                 tx.index(name).remove(key)
-        return sum(owner.taken <= credible for name, _, owner in still_free if name != HOMES)
+        return sum(owner.taken <= credible for name, _, owner in still_free if name not in _BY_CONTENT)
 
     return commit_change(rows, CLAIMS, change, message="release claims", fence=fence).result
 

@@ -12,7 +12,7 @@ catalog again completes it.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar, Unpack
 
 import msgspec
@@ -59,6 +59,7 @@ from headwater.errors import (
     SwapConflictError,
     UnknownOutcomeError,
 )
+from headwater.iceberg.catalog_location import check_catalog_location
 from headwater.index import IndexValue
 from headwater.settings import check_seconds
 from headwater.store import ReadableRows, RealmStore, StoredObject, id_text
@@ -342,13 +343,20 @@ def _lastness(deleted: CatalogDefinition) -> tuple[Micros, bool, str]:
 def _check_fields(fields: Mapping[str, Any]) -> None:
     if "default_branch" in fields:
         checked_ref_name(RefKind.BRANCH, fields["default_branch"])
-    if "base_location" in fields:
-        normalise_location(fields["base_location"])
-    for location in fields.get("allowed_locations", ()):
+    for location in _given_locations(fields):
+        check_catalog_location(location)
         normalise_location(location)
     check_seconds(fields.get("hold_seconds"), "hold_seconds of a catalog")
     if "files" in fields and "base_location" in fields:
         fields["files"].check_inside(fields["base_location"], fields.get("allowed_locations", ()))
+
+
+def _given_locations(fields: Mapping[str, Any]) -> Iterator[str]:
+    if "base_location" in fields:
+        yield fields["base_location"]
+    yield from fields.get("allowed_locations", ())
+    if "files" in fields:
+        yield from fields["files"].places
 
 
 def _differences(definition: CatalogDefinition, fields: Mapping[str, Any]) -> list[str]:

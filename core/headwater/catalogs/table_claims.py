@@ -2,7 +2,11 @@
 
 The reference ``claims`` has the index ``by-uuid`` (16 bytes) and ``by-location`` (the normalized text), with an entry for each
 place of a table: its location, and further places that it writes to. Values are 8 bytes catalog id, 16 bytes content id and
-8 bytes of the time of the last claim. A claim is taken before the table's commit, and only the collector releases it.
+8 bytes of the time of the last claim. A claim is taken before the table's commit. The collector releases it once no kept commit holds
+the table. Earlier, ``place_releases`` lets go the places of a table that only history holds.
+
+The index ``released`` names such tables, under the keys of ``homes``, until the collector would have released their claims: what holds
+them must not become the head of a branch again, and their files may not be purged yet.
 
 The index ``homes`` names the tables that are at home in their catalog, which created or adopted them; all others are its guests. Keys
 are 8 bytes realm key, 8 bytes catalog id and 16 bytes content id: a realm that is loaded from an archive has another key, and so only
@@ -15,7 +19,7 @@ table is void: an earlier release, which does not know this index, released the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -23,11 +27,13 @@ from uuid import UUID
 
 import msgspec
 
+from headwater.catalogs.catalog_definition import CatalogDefinition
 from headwater.catalogs.content import derive_content_id
+from headwater.catalogs.registry import find_definition
 from headwater.catalogs.stored_metadata import read_fields
 from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit_change, read_head
-from headwater.errors import ConflictError, CorruptionError, RefusedError
+from headwater.errors import ConflictError, CorruptionError, NotFoundError, RefusedError
 from headwater.iceberg import PATH_PROPERTIES, comparable_location
 from headwater.index import KEY_BYTES, Index, IndexValue
 from headwater.store import ObjectId, RealmReader, RealmStore
@@ -36,6 +42,7 @@ CLAIMS = "claims"
 BY_UUID = "by-uuid"
 BY_LOCATION = "by-location"
 HOMES = "homes"
+RELEASED = "released"
 PURGING = "0" * 16
 """The id of no catalog: who deletes the files of a content that nothing holds any more claims them in its name."""
 
@@ -128,6 +135,14 @@ class ClaimConflict:
     held: str
     owner: ClaimOwner
 
+    @property
+    def is_of_place(self) -> bool:
+        return self.wanted.startswith(_LOCATION)
+
+    def is_over(self, contents: Container[UUID]) -> bool:
+        """True for a place of one of these contents of the claim's own catalog."""
+        return self.is_of_place and self.owner.catalog_id == self.claim.catalog_id and self.owner.content_id in contents
+
     def __str__(self) -> str:
         if self.owner.catalog_id == PURGING:
             return f"{self.wanted} overlaps a place that is being purged"
@@ -142,15 +157,25 @@ class TableClaims:
     def __init__(self, rows: RealmStore) -> None:
         self._rows = rows
 
+    @property
+    def rows(self) -> RealmStore:
+        """The rows of the realm."""
+        return self._rows
+
+    def find_catalog(self, owner: ClaimOwner) -> CatalogDefinition | None:
+        """The definition of the catalog that has a claim, also of a deleted one; None: it is gone."""
+        return find_definition(self._rows, catalog_id=owner.catalog_id)
+
     def take_claims(
-        self, claims: Sequence[TableClaim], *, fence: Callable[[], None] | None = None
+        self, claims: Sequence[TableClaim], *, over: Container[UUID] = (), fence: Callable[[], None] | None = None
     ) -> tuple[ClaimConflict, ...]:
         """Take a batch of claims in one commit. A claim that its owner already has gets the present time; one in conflict is not taken.
 
+        over          contents of the same catalog whose places are let go where they are in the way: only history holds them
         returns       the conflicts with existing claims, or with earlier ones of the batch; none: all were taken
         raises        RefusedError for a text that is not a location
         """
-        return self._take(claims, f"claim {len(claims)} tables", fence, is_adoption=False)
+        return self._take(claims, f"claim {len(claims)} tables", fence, is_adoption=False, over=over)
 
     def adopt_tables(
         self, claims: Sequence[TableClaim], *, fence: Callable[[], None] | None = None
@@ -159,7 +184,13 @@ class TableClaims:
         return self._take(claims, f"adopt {len(claims)} tables", fence, is_adoption=True)
 
     def _take(
-        self, claims: Sequence[TableClaim], message: str, fence: Callable[[], None] | None, *, is_adoption: bool
+        self,
+        claims: Sequence[TableClaim],
+        message: str,
+        fence: Callable[[], None] | None,
+        *,
+        is_adoption: bool,
+        over: Container[UUID] = (),
     ) -> tuple[ClaimConflict, ...]:
         places = [claim.places() for claim in claims]
 
@@ -168,9 +199,13 @@ class TableClaims:
             contested = _contested(tx.index, claims, places)
             homes = _homes_of(tx, self._rows, claims, places)
             for at, (claim, wanted) in enumerate(zip(claims, places, strict=True)):
-                conflict = next(_conflicts(tx.index, claim, wanted), None) if at in contested else None
+                found = list(_conflicts(tx.index, claim, wanted)) if at in contested else []
+                conflict = next((each for each in found if not each.is_over(over)), None)
                 if conflict is None:
+                    for each in found:
+                        _let_go(tx, self._rows, each.held.removeprefix(_LOCATION).encode(), each.owner)
                     _put_claim(tx, claim, wanted)
+                    tx.index(RELEASED).remove(home_key(self._rows, claim.catalog_id, claim.content_id))
                     _put_home(tx, self._rows, claim, is_home=is_adoption or claim in homes)
                 else:
                     conflicts.append(conflict)
@@ -201,8 +236,35 @@ class TableClaims:
             self._rows, CLAIMS, change, message=f"release the claims of {len(claims)} tables", fence=fence
         ).result
 
-    def find_conflicts(self, claims: Sequence[TableClaim]) -> tuple[ClaimConflict, ...]:
-        """Find the conflicts that taking these claims now would have; nothing is written.
+    def release_place(self, location: str, owner: ClaimOwner) -> bool:
+        """Let go a place of a content that only history holds; False where the owner does not have it any more.
+
+        raises        RefusedError for a text that is not a location
+        """
+        place = normalise_location(location).encode()
+
+        def change(tx: Transaction) -> bool:
+            value = tx.index(BY_LOCATION).get(place)
+            now = None if value is None else ClaimOwner.from_value(value)
+            if now is None or (now.catalog_id, now.content_id) != (owner.catalog_id, owner.content_id):
+                return False
+            _let_go(tx, self._rows, place, owner)
+            return True
+
+        return commit_change(self._rows, CLAIMS, change, message="release a place").result
+
+    def find_released(self, catalog_id: str) -> set[UUID]:
+        """Find the contents of a catalog whose places were let go, and that commits which are kept may still hold."""
+        return find_released(self._rows, catalog_id)
+
+    def find_neighbours(self, location: str) -> dict[str, ClaimOwner]:
+        """Find the claimed places that equal a location, enclose it, or lie within it, with their owners."""
+        claims = read_head(self._rows, CLAIMS, fresh=True)
+        place = normalise_location(location).encode()
+        return {} if claims is None else dict(_neighbours(claims.index(BY_LOCATION), place))
+
+    def find_conflicts(self, claims: Sequence[TableClaim], *, over: Container[UUID] = ()) -> tuple[ClaimConflict, ...]:
+        """Find the conflicts that taking these claims now would have; nothing is written. ``over`` as for ``take_claims``.
 
         raises        RefusedError for a text that is not a location
         """
@@ -211,7 +273,10 @@ class TableClaims:
         if held is None:
             return ()
         contested = sorted(_contested(held.index, claims, places))
-        conflicts = (next(_conflicts(held.index, claims[at], places[at]), None) for at in contested)
+        conflicts = (
+            next((each for each in _conflicts(held.index, claims[at], places[at]) if not each.is_over(over)), None)
+            for at in contested
+        )
         return tuple(conflict for conflict in conflicts if conflict is not None)
 
     def claim_time(self) -> Micros:
@@ -225,6 +290,16 @@ class TableClaims:
             raise ConflictError(
                 f"claims taken at {as_text(since)} in realm {self._rows.realm!r} are too old by now: take them again"
             )
+
+    def check_own(self, claims: Sequence[TableClaim]) -> None:
+        """Raise ConflictError if a place of these claims is not their owner's any more: it was let go, and they must be taken again."""
+        places = {place.decode(): claim for claim in claims for place in claim.places()}
+        owners = self.find_locations(list(places))
+        lost = next(
+            (place for place, claim in places.items() if not (place in owners and owners[place].has_taken(claim))), None
+        )
+        if lost is not None:
+            raise ConflictError(f"the claim of {lost} in realm {self._rows.realm!r} was let go meanwhile: take it again")
 
     def find_by_uuid(self, table_uuids: Sequence[UUID]) -> dict[UUID, ClaimOwner]:
         """Find the owners of claimed uuids."""
@@ -293,6 +368,21 @@ def _put_claim(tx: Transaction, claim: TableClaim, places: Sequence[bytes]) -> N
         tx.index(BY_UUID).put(claim.table_uuid.bytes, value)
 
 
+def _let_go(tx: Transaction, rows: RealmReader, place: bytes, owner: ClaimOwner) -> None:
+    tx.index(BY_LOCATION).remove(place)
+    tx.index(RELEASED).put(home_key(rows, owner.catalog_id, owner.content_id), owner.to_value())
+
+
+def find_released(rows: RealmReader, catalog_id: str) -> set[UUID]:
+    """See ``TableClaims.find_released``."""
+    try:
+        claims = read_head(rows, CLAIMS, fresh=True)
+    except NotFoundError:
+        return set()  # a realm that is not there yet
+    entries = () if claims is None else claims.index(RELEASED).prefix(_homes_prefix(rows, catalog_id))
+    return {ClaimOwner.from_value(value).content_id for _, value in entries}
+
+
 def home_key(rows: RealmReader, catalog_id: str, content_id: UUID) -> bytes:
     """The key of a table in the index ``homes``."""
     return _homes_prefix(rows, catalog_id) + content_id.bytes
@@ -344,7 +434,7 @@ def find_homes(rows: RealmReader, catalog_id: str) -> set[UUID]:
         for owner in (ClaimOwner.from_value(value) for _, value in claims.index(HOMES).prefix(_homes_prefix(rows, catalog_id)))
     }
     claimed: set[UUID] = set()
-    for name in (BY_UUID, BY_LOCATION) if homes else ():
+    for name in (BY_UUID, BY_LOCATION, RELEASED) if homes else ():
         for _, value in claims.index(name).range():
             owner = ClaimOwner.from_value(value)
             if owner.catalog_id == catalog_id and owner.content_id in homes:

@@ -1,18 +1,20 @@
-"""``headwater table``: which tables are at home in their catalog, and how a guest is adopted."""
+"""``headwater table``: which tables are at home in their catalog, how a guest is adopted, and how a place is released."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import click
 
-from headwater.catalogs import ContentKey
+from headwater.catalogs import ContentKey, release_location
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_ref_argument
-from headwater.cli.command_options import KEY, confirm_option
+from headwater.cli.command_options import KEY, confirm_option, realm_argument
 from headwater.console import ResultView, ViewField, count_text, prints
 from headwater.errors import RefusedError
 from headwater.iceberg_catalog import IcebergCatalog, TableHome, adopt_guests, list_table_homes
+from headwater.realms import RealmRegistry
 
 TABLE_HOME: ResultView[TableHome] = ResultView(
     "table and its home",
@@ -22,6 +24,17 @@ TABLE_HOME: ResultView[TableHome] = ResultView(
         ViewField("contentId", "survives renames", "entry.content_id", "CONTENT ID", form=str),
         ViewField("home", "whether the catalog created or adopted it", "is_home", "HOME"),
     ),
+)
+
+
+class ReleasedPlace(NamedTuple):
+    """A place that no table has claimed any more."""
+
+    location: str
+
+
+RELEASED_PLACE: ResultView[ReleasedPlace] = ResultView(
+    "released place", "released places", (ViewField("location", "as it was claimed", header="LOCATION", form=str),)
 )
 
 
@@ -80,6 +93,21 @@ def adopt_tables_command(
                 f" catalog with --confirm {wanted} to go ahead"
             )
         _adopt(session, lake, guests, wanted)
+
+
+@table.command(name="release")
+@realm_argument
+@click.argument("locations", metavar="LOCATION...", nargs=-1, required=True)
+@prints(RELEASED_PLACE, many=True)
+def release_places_command(session: CliSession, realm_id: str, locations: tuple[str, ...]) -> None:
+    """Release each LOCATION that dropped tables still have, so that a table of any catalog may lie there.
+
+    Only history may hold such a table, no branch or tag. Its drop can then be undone only while the location stays free.
+    """
+    with session.open_store() as store:
+        rows = RealmRegistry(store).open_realm(realm_id)
+        places = [ReleasedPlace(place) for location in locations for place in release_location(rows, location)]
+        session.show_changes(RELEASED_PLACE, places, f"{count_text(len(places), 'place')} of realm {realm_id} released")
 
 
 def _adopt(session: CliSession, lake: IcebergCatalog, guests: Sequence[TableHome], wanted: str) -> None:

@@ -28,11 +28,11 @@ from headwater.iceberg.storage_options import StorageOptions
 
 _LONE = re.compile("[\ud800-\udfff]")
 _GENERIC_FINDS = (fsspec.AbstractFileSystem.find, AsyncFileSystem._find)
-_ARROW_READS = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss")
+ARROW_SCHEMES = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss")
 _GCS_PATIENCE_SECONDS = 60
 _ARROW_OPTIONS = dict.fromkeys(("gs", "gcs"), f"?retry_limit_seconds={_GCS_PATIENCE_SECONDS}")
 """Without it, a call to GCS goes on for 15 minutes where there are no credentials, and says nothing."""
-_ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
+_STORAGE_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 _LEADS_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 """What is said of paths that lead to nothing: a link to itself is one to nowhere, too."""
 _NO_FILE = (errno.EISDIR, errno.ENXIO)
@@ -153,7 +153,7 @@ def open_file_system(location: str, options: StorageOptions | None = None) -> tu
     try:
         system, path = fsspec.core.url_to_fs(location)
     except (ImportError, ValueError) as fault:
-        if scheme in _ARROW_READS:
+        if scheme in ARROW_SCHEMES:
             return _open_arrow(scheme, rest, fault)
         raise RefusedError(f"no file system for {location}: {fault}") from fault
     except OSError as fault:
@@ -371,7 +371,7 @@ def _open_arrow(scheme: str, rest: str, lacking: Exception) -> tuple[FileSystem,
         from pyarrow import ArrowException
         from pyarrow.fs import FileSystem
 
-        system, base = FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}://{bucket}{_ARROW_OPTIONS.get(scheme, '')}")
+        system, base = FileSystem.from_uri(f"{_STORAGE_SCHEMES.get(scheme, scheme)}://{bucket}{_ARROW_OPTIONS.get(scheme, '')}")
     except ImportError as fault:
         raise RefusedError(
             f"no file system for {scheme}://{rest}: {lacking}; and pyarrow is not installed: pip install 'headwater[lake]'"

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from headwater.errors import RefusedError
+from headwater.iceberg.plain_metadata import plain_metadata
 from headwater.iceberg.survey_outcomes import QuarantineCode, RejectedTable
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -195,7 +196,7 @@ class MetadataParts:
 
 
 def split_metadata(text: bytes) -> MetadataParts:
-    """Split a JSON object into pieces. Of members with the same name the last one counts, as for other readers.
+    """Split a JSON object into pieces, in its plain form. Of members with the same name the last one counts, as for other readers.
 
     text          plain JSON, unpacked
     raises        RefusedError when it is no JSON object in UTF-8, or nested deeper than the interpreter reads
@@ -203,7 +204,7 @@ def split_metadata(text: bytes) -> MetadataParts:
     try:
         if not text.isascii():
             text.decode()  # nothing below looks into strings
-        raw = _OBJECT.decode(msgspec.json.format(text.removeprefix(b"\xef\xbb\xbf"), indent=-1))
+        raw = _OBJECT.decode(plain_metadata(msgspec.json.format(text.removeprefix(b"\xef\xbb\xbf"), indent=-1)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise RefusedError(f"a metadata document of {len(text)} bytes cannot be taken apart: {fault}") from fault
     parts = MetadataParts({}, {})

@@ -60,7 +60,7 @@ class SurveyScope(msgspec.Struct, frozen=True, kw_only=True):
     exclude       the same, of tables to leave out
     allowed       locations that the files of a table may lie in
     path          pattern of paths below a location (see ``layout.parse_pattern``); None: every folder is an element of the key
-    namespace     elements in front of every key
+    namespace     elements in front of every key; without them, a key of one element gets the name of the folder around its table
     inventory     URL of a list of files (see ``inventory.inventory_parts``) that is read instead of listing the locations
     verify        how far down a table is looked at: its metadata, also its manifests, or also that all files are there
     tolerate      codes out of ``TOLERABLE``: a table with such a fault alone is found, and the fault is evidence
@@ -296,12 +296,17 @@ def _listed_tables(scope: SurveyScope, inventory: str, report: SurveyProgress) -
 
 
 def _mapped(scope: SurveyScope, table: TableFiles) -> TableFiles:
-    if scope.path is None and not scope.namespace:
-        return table
-    key = table.key if scope.path is None else parse_pattern(scope.path).match_key(table.key)
-    if key is None:
+    """The table with its key. Where its path and the scope give no namespace, the folder around the table does.
+
+    Iceberg's clients name no table without a namespace.
+    """
+    mapped = table.key if scope.path is None else parse_pattern(scope.path).match_key(table.key)
+    if mapped is None:
         return msgspec.structs.replace(table, is_mapped=False)
-    return msgspec.structs.replace(table, key=(*scope.namespace, *key))
+    key = (*scope.namespace, *mapped)
+    if len(key) == 1 and (table.metadata or not table.fault):  # else any table may lie below the folder
+        key = (table.directory.rpartition("/")[0].rpartition("/")[2], *key)
+    return msgspec.structs.replace(table, key=key)
 
 
 def _examine_once(table: TableFiles, scope: SurveyScope, storage: LakeStorage) -> SurveyOutcome:

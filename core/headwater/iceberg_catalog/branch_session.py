@@ -39,11 +39,14 @@ from headwater.catalogs import (
     TableClaim,
     TableClaims,
     Unmodified,
+    conflicts_beside_history,
     find_content_key,
     find_content_keys,
     stored_metadata_of,
+    take_over_history,
 )
 from headwater.catalogs.stored_metadata import read_metadata
+from headwater.clock import Micros
 from headwater.commits import CommitResult, Head
 from headwater.errors import (
     ConflictError,
@@ -376,7 +379,11 @@ class BranchSession:
         if not claims:
             return _nothing
         self._take(claims, what)
-        return partial(self.claims.check_held, taken)
+        return partial(self._check_held, claims, taken)
+
+    def _check_held(self, claims: Sequence[TableClaim], taken: Micros) -> None:
+        self.claims.check_held(taken)
+        self.claims.check_own(claims)
 
     def check_rights(self, state: BranchState, change: BranchChange) -> None:
         """Ask the guard about a change of a state; raises what the caller is told when it may not be made."""
@@ -406,11 +413,11 @@ class BranchSession:
 
     def check_free(self, claims: Sequence[TableClaim], what: str) -> None:
         """Check that claims could be taken now; raises the RefusedError that taking them would raise."""
-        _check_no_conflict(self.claims.find_conflicts(claims), what)
+        _check_no_conflict(conflicts_beside_history(self.claims, claims), what)
 
     def _take(self, claims: Sequence[TableClaim], what: str) -> None:
         try:
-            conflicts = self.claims.take_claims(claims)
+            conflicts = take_over_history(self.claims, claims)
         except UnknownOutcomeError as fault:  # whether it was taken or not, nothing was committed, and it can be taken again
             raise UnavailableError(f"{what} did not happen, for its claim may not have been taken: {fault}") from fault
         _check_no_conflict(conflicts, what)
@@ -440,7 +447,8 @@ def _check_no_conflict(conflicts: Sequence[ClaimConflict], what: str) -> None:
     if conflicts:
         raise RefusedError(
             f"{what}: {conflicts[0]}; two tables in one place would delete each other's files."
-            " What was dropped, or never came to be, is free again once no kept commit holds it, after a collection"
+            " What was dropped, or never came to be, is free for its own catalog once no branch and no tag holds it, and for others"
+            " after a collection once no kept commit does, or by `headwater table release`"
         )
 
 

@@ -27,6 +27,7 @@ from headwater.catalogs import (
 )
 from headwater.errors import ConflictError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.iceberg.metadata_json import split_metadata
+from headwater.iceberg.plain_metadata import plain_metadata
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
 from headwater.iceberg_catalog.lake_documents import Document, document_uuid, has_same_data
 from headwater.iceberg_catalog.lake_errors import AlreadyExistsError
@@ -388,4 +389,5 @@ class LakeContents(LakeVersions[C, L], ABC, Generic[C, L, K]):
 
 
 def encoded_document(document: Mapping[str, Any]) -> bytes:
-    return msgspec.json.encode(document)
+    """The text of a document, in the form that Iceberg's Java library reads."""
+    return plain_metadata(msgspec.json.encode(document))

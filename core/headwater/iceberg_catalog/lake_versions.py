@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
 
+import msgspec
+
 from headwater.catalogs import Content, ContentKey, ContentType, IcebergTable, IcebergView, TableClaim
 from headwater.catalogs.content import content_digest
 from headwater.errors import CorruptionError, RefusedError
 from headwater.iceberg import is_same_place
+from headwater.iceberg.plain_metadata import plain_metadata
 from headwater.iceberg.table_places import check_files_inside, stated_places
 from headwater.iceberg.table_storage import MissingFileError
 from headwater.iceberg_catalog.branch_session import BranchSession, BranchState
@@ -102,6 +105,7 @@ class LakeVersions(Generic[C, L]):
         except MissingFileError as fault:  # of what the catalog names itself it would be damage
             raise RefusedError(f"{key}: {fault}: name a metadata file that is there") from None
         self._kind.check_text(text, location)
+        text = plain_metadata(msgspec.json.format(text, indent=-1))
         try:
             return text, decoded_document(text)
         except CorruptionError:  # no cause: it may quote the file
@@ -148,6 +152,7 @@ class LakeVersions(Generic[C, L]):
         if text is None:
             text = self._files.read_text(key, content.metadata_location)
             self._kind.check_text(text, content.metadata_location)  # whoever put it may have named any file of the catalog
+            text = plain_metadata(msgspec.json.format(text, indent=-1))
         return text
 
     def _is_same(self, state: BranchState, key: ContentKey, stored: C, document: Document) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from headwater import iceberg
-from headwater.catalogs import ContentKey, Delete, IcebergTable, RequestKey, TableClaim
+from headwater.catalogs import ContentKey, Delete, IcebergTable, RequestKey, TableClaim, find_holders
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
 from headwater.iceberg_catalog.lake_errors import NoSuchTableError, dotted
@@ -36,6 +36,7 @@ class TablePurges:
                         deleted
         """
         reached: dict[str, tuple[str, ...]] = {}
+        dropped: dict[UUID, str] = {}
 
         def plan(state: BranchState) -> BranchChange:
             table = state.find_content(key)
@@ -62,6 +63,7 @@ class TablePurges:
                 request=uuid4().hex,
             )
             wish = self._wish(table.id, uuid, drop)
+            dropped[table.id] = location
             rows = self._session.rows
             asked = request_table_purge(self._store, wish, realm=rows.realm, realm_key=rows.key)
             return BranchChange(
@@ -72,6 +74,17 @@ class TablePurges:
             )
 
         self._session.carry_out(plan, keys=[key], request=request)
+        for content_id, location in dropped.items():
+            self._release(content_id, location)
+
+    def _release(self, content_id: UUID, location: str) -> None:
+        """Release the place of the dropped table, unless another branch or tag holds it. Best effort: else it is free with the history."""
+        rows = self._session.rows
+        with suppress(HeadwaterError):
+            if not find_holders(rows, self._session.id, [content_id]):
+                owner = self._session.claims.find_location(location)
+                if owner is not None and (owner.catalog_id, owner.content_id) == (self._session.id, content_id):
+                    self._session.claims.release_place(location, owner)
 
     def _document(self, state: BranchState, key: ContentKey, table: IcebergTable) -> dict[str, Any]:
         text = None if table.id is None else state.find_metadata(table.id)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.catalogs import HEADWATER
-from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
+from headwater.errors import DamagedFileError, FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
 from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import LeaseVerdict, LeaseWatch, Task, TaskLease, TaskNotReadyError, TaskQueue, TaskState, TaskStoppedError
 from headwater.throttle import ProgressCallback, no_progress
@@ -84,7 +84,7 @@ def run_task_here(
             _tell_what_waits(audience, tasks, task_id)
             raise
         except HeadwaterError as error:
-            claim.fail_task(str(error), retry=not isinstance(error, RefusedError | NotFoundError))
+            claim.fail_task(str(error), retry=not isinstance(error, RefusedError | NotFoundError | DamagedFileError))
             _tell_what_waits(audience, tasks, task_id)
             raise
         except Exception as bug:

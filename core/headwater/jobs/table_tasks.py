@@ -229,11 +229,15 @@ def _check_conflicts(conflicts: Sequence[ClaimConflict], wish: PurgeRequest) -> 
         if (conflict.owner.catalog_id, conflict.owner.content_id) != (wish.catalog_id, wish.content_id):
             raise RefusedError(f"nothing is deleted: {conflict}")
     if conflicts:
-        raise TaskNotReadyError(
-            f"commits that are kept may hold content {wish.content_id} of catalog {wish.catalog!r}: a collection after the history"
-            " that retention keeps lets it go, and then its files can be deleted",
-            seconds=LOOK_AGAIN_SECONDS,
-        )
+        raise _kept_error(wish)
+
+
+def _kept_error(wish: PurgeRequest) -> TaskNotReadyError:
+    return TaskNotReadyError(
+        f"commits that are kept may hold content {wish.content_id} of catalog {wish.catalog!r}: a collection after the history"
+        " that retention keeps lets it go, and then its files can be deleted",
+        seconds=LOOK_AGAIN_SECONDS,
+    )
 
 
 def _check_at_rest(rows: RealmStore, wish: PurgeRequest) -> None:
@@ -251,6 +255,8 @@ def _check_at_rest(rows: RealmStore, wish: PurgeRequest) -> None:
         )
     _check_no_archive(rows, wish, pins)
     _check_not_held(rows, wish)
+    if wish.content_id in TableClaims(rows).find_released(wish.catalog_id):  # its place was released before its history
+        raise _kept_error(wish)
 
 
 def _check_no_archive(rows: RealmStore, wish: PurgeRequest, pins: Sequence[CommitPin]) -> None:

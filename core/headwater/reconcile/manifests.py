@@ -25,6 +25,7 @@ from headwater.catalogs import (
     normalise_location,
 )
 from headwater.errors import RefusedError
+from headwater.iceberg.catalog_location import EXAMPLE, check_catalog_location
 from headwater.iceberg.layout import parse_pattern
 from headwater.policies import StoredPolicy
 from headwater.realms import DeletionPolicy, DriftPolicy, HistoryRetention, MaintenanceSchedule, RealmFields, RealmManager
@@ -327,10 +328,6 @@ def checked_namespace(elements: Sequence[str]) -> tuple[str, ...]:
     return tuple(elements)
 
 
-_URL = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)")
-_EXAMPLE = "write a URL such as s3://bucket/folder/, or ./folder for one beside this file"
-
-
 def checked_location(text: str, folder: Path | None) -> str:
     """The location as an absolute URL; `./` is relative to the folder of the manifest.
 
@@ -342,36 +339,17 @@ def checked_location(text: str, folder: Path | None) -> str:
     if re.match(r"[^/]*://[^/]*:[^/]*@", text):
         raise RefusedError("must not carry a password; give the process that reads it credentials of its own")
     is_relative = text.startswith("./")
-    fault = "is beside no file here; write the whole URL" if folder is None and is_relative else _fault(text)
-    if fault:
-        raise RefusedError(f'"{text}" {fault}')
-    location = f"file://{folder.as_posix()}/{text.removeprefix('./')}" if folder is not None and is_relative else text
+    if is_relative and folder is None:
+        raise RefusedError(f'"{text}" is beside no file here; write the whole URL')
+    inner = text.removeprefix("./") if is_relative else text
+    try:
+        check_catalog_location(f"file:///{inner}" if is_relative else inner)
+    except RefusedError as fault:
+        said = str(fault).replace(f"file:///{inner}", text) if is_relative else str(fault)
+        raise RefusedError(said + (", or ./folder for one beside this file" if said.endswith(EXAMPLE) else "")) from None
+    location = text if folder is None or not is_relative else f"file://{folder.as_posix()}/{inner}"
     normalise_location(location)
     return location
-
-
-def _fault(text: str) -> str | None:
-    if re.search(r"\s|[\x00-\x1f]", text):
-        return f"is not a location: it has a space in it; {_EXAMPLE}"
-    if re.search(r"[${}]", text):
-        return "is not a location: variables are not filled in; write the value itself"
-    if {"..", "."} & set(text.removeprefix("./").split("/")):
-        return 'is not a location: it must not have the segments "." and ".."; write where it leads'
-    return None if text.startswith("./") else _url_fault(text)
-
-
-def _url_fault(text: str) -> str | None:
-    url = _URL.fullmatch(text)
-    if url is None:
-        return f"is not a location; write file://{text}" if text.startswith("/") else f"is not a location; {_EXAMPLE}"
-    scheme, rest = url.groups()
-    if "?" in rest or "#" in rest:
-        return "is not a location: it must not have a query or a fragment"
-    if scheme == "file" and not rest.startswith("/"):
-        return f"is not a location: a file URL has three slashes; write file:///{rest}"
-    if scheme != "file" and (not rest or rest.startswith("/")):
-        return f"is not a location: the name after {scheme}:// is missing"
-    return None
 
 
 @dataclass(frozen=True, slots=True, order=True)

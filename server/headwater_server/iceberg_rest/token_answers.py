@@ -132,7 +132,7 @@ def _unpacked(packed: str) -> tuple[str, str]:
 def _fields_of(body: bytes) -> dict[str, str]:
     """The fields of a form. One that comes twice is refused: two readers would take two different ones."""
     try:
-        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=True, max_num_fields=_FIELDS_LIMIT)
+        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=True, max_num_fields=_FIELDS_LIMIT)
     except ValueError:
         raise OAuthRefusal("invalid_request", "the body is no form: send application/x-www-form-urlencoded") from None
     fields = dict(pairs)

@@ -233,6 +233,18 @@ class AdoptedTables(Struct, frozen=True, rename="camel"):
     refused: list[RefusedGuest]
 
 
+class LocationToRelease(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A location that dropped tables still have."""
+
+    location: Annotated[str, Meta(min_length=1, max_length=500, description="Such as s3://lake/sales/orders")]
+
+
+class ReleasedLocations(Struct, frozen=True, rename="camel"):
+    """The places that were released: the location, and those within it."""
+
+    released: list[str]
+
+
 class PrincipalResource(Struct, frozen=True, rename="camel"):
     """An account that can log in.
 

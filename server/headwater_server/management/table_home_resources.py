@@ -1,29 +1,31 @@
-"""Guests of a catalog, and their adoption, as resources."""
+"""Guests of a catalog and their adoption, and the release of places, as resources."""
 
 from __future__ import annotations
 
 from headwater.access import Privilege
-from headwater.catalogs import ContentKey
+from headwater.catalogs import ContentKey, release_location
 from headwater.iceberg_catalog import IcebergCatalog, TableHome, adopt_guests, list_table_homes
 from headwater_server.call import Answer, Call
 from headwater_server.management.listed_pages import page_by_name
-from headwater_server.management.managed_realm import ManagedRealm, managed_realm
+from headwater_server.management.managed_realm import ManagedRealm, managed_realm, realm_under_right
 from headwater_server.management.resource_shapes import (
     AdoptedTables,
     GuestList,
     GuestsQuery,
     GuestTable,
     GuestToAdopt,
+    LocationToRelease,
     RefusedGuest,
+    ReleasedLocations,
 )
-from headwater_server.management.route_parts import CATALOG_PATH, CHANGE_ERRORS, READ_ERRORS
+from headwater_server.management.route_parts import CATALOG_PATH, CHANGE_ERRORS, READ_ERRORS, REALM_PATH
 from headwater_server.route_table import Route
 
 _RIGHT = "CATALOG_MANAGE_CONTENT on the catalog"
 
 
 def table_home_routes() -> list[Route]:
-    """Make the routes of guests."""
+    """Make the routes of guests and of places."""
     return [
         Route(
             method="GET",
@@ -48,6 +50,18 @@ def table_home_routes() -> list[Route]:
             answers={200: AdoptedTables},
             errors=CHANGE_ERRORS,
         ),
+        Route(
+            method="POST",
+            template=f"{REALM_PATH}/locations/release",
+            handler=answer_release,
+            name="releaseLocation",
+            needs="CATALOG_MANAGE_CONTENT on the realm",
+            summary="Release a location that dropped tables still have, so that a table of any catalog may lie there.",
+            writes=True,
+            body=LocationToRelease,
+            answers={200: ReleasedLocations},
+            errors=CHANGE_ERRORS,
+        ),
     ]
 
 
@@ -70,6 +84,12 @@ def answer_adoption(call: Call[None, GuestToAdopt]) -> Answer:
     adoption = adopt_guests(lake, [each for each in list_table_homes(lake, keys=keys) if not each.is_home])
     refused = [RefusedGuest(list(key.elements), why) for key, why in adoption.refused.items()]
     return Answer(body=AdoptedTables([list(key.elements) for key in adoption.adopted], refused))
+
+
+def answer_release(call: Call[None, LocationToRelease]) -> Answer:
+    """Release a location; raises NotFoundError where nobody has it, RefusedError where a branch or tag holds its table."""
+    realm = realm_under_right(call, Privilege.CATALOG_MANAGE_CONTENT)
+    return Answer(body=ReleasedLocations(list(release_location(realm.rows, call.body.location))))
 
 
 def _open_lake(realm: ManagedRealm, catalog: str, reference: str | None) -> IcebergCatalog:

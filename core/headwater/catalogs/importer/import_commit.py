@@ -15,7 +15,7 @@ from typing import Literal
 from uuid import UUID, uuid4
 
 from headwater.catalogs.catalog import Catalog
-from headwater.catalogs.catalog_definition import CatalogDefinition, ImportSpec
+from headwater.catalogs.catalog_definition import CatalogDefinition, CatalogState, ImportSpec
 from headwater.catalogs.content import Content, ContentKey, Namespace, with_id
 from headwater.catalogs.content_operations import Conflict, Delete, Put
 from headwater.catalogs.importer.gone_tables import GoneTable, GoneTables, gone_row
@@ -38,7 +38,8 @@ from headwater.catalogs.importer.import_report import (
     report_row,
 )
 from headwater.catalogs.known_metadata import KnownMetadata
-from headwater.catalogs.table_claims import TableClaim, TableClaims
+from headwater.catalogs.place_releases import conflicts_beside_history, take_over_history
+from headwater.catalogs.table_claims import PURGING, ClaimConflict, ClaimOwner, TableClaim, TableClaims
 from headwater.clock import Micros
 from headwater.commits import Head
 from headwater.errors import ConflictError, RefusedError
@@ -440,7 +441,7 @@ class _Importer:
             if owner is None:
                 candidates.append(_Candidate(wanted, uuid4()))
             elif owner.catalog_id != self._catalog.definition.id:
-                fault = "belongs to another catalog: import it into one catalog of the realm"
+                fault = f"belongs to {self._named(owner)}"
                 refused.append(quarantine_table(wanted, QuarantineCode.CLAIMED, fault))
             elif owner.content_id in entries:
                 fault = f"is in this catalog already, as {entries[owner.content_id].key}: leave it out by exclude"
@@ -457,17 +458,36 @@ class _Importer:
         faults = self._intrusions(candidates, wishes)
         wishes = [wish for wish in wishes if wish.content_id not in faults]
         conflicts = (
-            self._claims.find_conflicts(wishes)
+            conflicts_beside_history(self._claims, wishes)
             if self._options.dry_run
-            else self._claims.take_claims(wishes, fence=self._fence)
+            else take_over_history(self._claims, wishes, fence=self._fence)
         )
-        faults |= {conflict.claim.content_id: str(conflict) for conflict in conflicts}
+        faults |= {conflict.claim.content_id: self._conflict_text(conflict) for conflict in conflicts}
         refused = [
             quarantine_table(candidate.wanted, QuarantineCode.CLAIMED, f"is claimed: {faults[candidate.content_id]}")
             for candidate in candidates
             if candidate.content_id in faults
         ]
         return [candidate for candidate in candidates if candidate.content_id not in faults], refused
+
+    def _conflict_text(self, conflict: ClaimConflict) -> str:
+        is_foreign = conflict.owner.catalog_id not in (self._catalog.definition.id, PURGING)
+        return f"{conflict}, of {self._named(conflict.owner)}" if is_foreign else str(conflict)
+
+    def _named(self, owner: ClaimOwner) -> str:
+        """The other catalog that has a claim, with what frees it. An import may tell: whoever runs it administers the realm's catalogs."""
+        realm, definition = self._claims.rows.realm, self._claims.find_catalog(owner)
+        if definition is None:
+            return (
+                f"the catalog {owner.catalog_id}, which is gone: a collection frees what it had; run `headwater gc run {realm}`"
+            )
+        address = f"{realm}/{definition.name}"
+        if definition.state is CatalogState.ACTIVE:
+            return f"the catalog {address}: import it into one catalog of the realm"
+        return (
+            f"the deleted catalog {address} (id {definition.id}): `headwater catalog undelete {address}` brings it back, and"
+            f" `headwater catalog purge {address} --confirm {address}` with a collection after it frees what it had"
+        )
 
     def _intrusions(self, candidates: Sequence[_Candidate], wishes: Sequence[TableClaim]) -> dict[UUID, str]:
         """Tables that must not be put because a reader of one would read another's rows.
@@ -502,9 +522,9 @@ class _Importer:
         def fence() -> None:
             if self._fence is not None:
                 self._fence()
-            self._claims.check_held(
-                claimed
-            )  # a process that slept in between has to claim again: the collector may have released its claims
+            # a process that slept in between has to claim again: its claims may have been released, or taken over
+            self._claims.check_held(claimed)
+            self._claims.check_own([candidate.as_claim(self._catalog.definition.id) for candidate in candidates])
 
         try:
             done = self._catalog.commit(

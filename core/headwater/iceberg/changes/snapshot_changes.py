@@ -18,7 +18,7 @@ from headwater.iceberg.changes.table_updates import (
     SetSnapshotRefUpdate,
     SetStatisticsUpdate,
 )
-from headwater.iceberg.spec.table_rules import RowSnapshot
+from headwater.iceberg.spec.table_rules import NO_PARENT, RowSnapshot
 
 _SEQUENCES_SINCE = 2
 _ROWS_SINCE = 3
@@ -69,7 +69,7 @@ def _take_sequence_number(draft: TableDraft, snapshot: RowSnapshot) -> None:
         raise ChangeFormError(f"The request has no {path}", path=path)
     if number < 0:
         raise ChangeFormError(f"The request has {path} {number}, which is negative", path=path)
-    if number <= last and snapshot.parent_snapshot_id is not None:
+    if number <= last and snapshot.parent_snapshot_id not in (None, NO_PARENT):
         raise StaleSnapshotError(
             f"Cannot add snapshot with sequence number {number} older than last sequence number {last}", path=path
         )

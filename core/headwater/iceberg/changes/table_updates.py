@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.iceberg.spec.document_shape import Int, JsonRecord, Long, Name, Texts, Uuid
+from headwater.iceberg.spec.document_shape import Base64, Int, JsonRecord, Long, Name, Texts, Uuid
 from headwater.iceberg.spec.schema_rules import SingleSchema
 from headwater.iceberg.spec.table_rules import (
     PartitionField,
@@ -39,7 +39,7 @@ class UnboundOrder(JsonRecord, frozen=True):
 
 class EncryptedKey(JsonRecord, frozen=True):
     key_id: Name
-    encrypted_key_metadata: str
+    encrypted_key_metadata: Base64
     encrypted_by_id: str | None = None
     properties: Texts | None = None
 

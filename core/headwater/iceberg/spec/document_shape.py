@@ -32,6 +32,13 @@ Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1, description="a 64-bit inte
 Unsigned = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a 64-bit integer from 0 on")]
 Name = Annotated[str, Meta(min_length=1, description="a non-empty string")]
 Uuid = Annotated[str, Meta(pattern=r"\A[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z", description="a uuid")]
+Base64 = Annotated[
+    str,
+    Meta(
+        pattern=r"\A([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}(==)?|[A-Za-z0-9+/]{3}=?)?\Z",
+        description="a string of bytes in base64",
+    ),
+]
 Texts = dict[str, str]
 
 _WORDS: dict[Any, str] = {str: "a string", bool: "true or false", float: "a number", Sequence: "a list"}
@@ -112,7 +119,7 @@ def find_faults(value: Any, shape: Any, path: str) -> Iterator[ShapeFault]:
     """Every place of a value that differs from its declared shape, in the order of the declaration; none if msgspec accepts the value."""
     if is_of(value, shape):
         return
-    shape = _without_none(shape)
+    shape = without_none(shape)
     holder = get_origin(shape) or shape
     is_record = isinstance(holder, type) and issubclass(holder, JsonRecord)
     if is_record and isinstance(value, Mapping):
@@ -137,7 +144,7 @@ def _find_in_record(record: Mapping[str, Any], shape: type[JsonRecord], path: st
             yield from find_faults(value, field.type, place)
 
 
-def _without_none(shape: Any) -> Any:
+def without_none(shape: Any) -> Any:
     """The one type of a value besides None."""
     return next(of for of in get_args(shape) if of is not NoneType) if get_origin(shape) in (Union, UnionType) else shape
 

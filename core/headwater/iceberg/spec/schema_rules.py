@@ -111,6 +111,7 @@ class NestedField(JsonRecord, frozen=True):
     required: bool
     id: Int
     type: Any = None
+    doc: str | None = None
     initial_default: Any = None
     write_default: Any = None
 

@@ -48,6 +48,8 @@ _SOURCES: dict[str, tuple[str, ...]] = {
 _NOT_IDENTICAL = ("geometry", "geography", "variant")
 _SOURCE_IDS_SINCE = 3
 _MAIN = "main"
+NO_PARENT = -1
+"""Writers say so of a snapshot without a parent, where the specification leaves the field out."""
 _SourceIds = Annotated[Sequence[Int], Meta(min_length=1, description="a list of column ids")]
 _PositiveInt = Annotated[int, Meta(ge=1, lt=2**31, description="a positive 32-bit integer")]
 _PositiveLong = Annotated[int, Meta(ge=1, le=2**63 - 1, description="a positive 64-bit integer")]
@@ -137,6 +139,7 @@ class TableStatistics(PartitionStatistics, frozen=True):
 
     file_footer_size_in_bytes: Long
     blob_metadata: Sequence[StatisticsBlob]
+    key_metadata: str | None = None
 
 
 class EncryptionKey(JsonRecord, frozen=True):

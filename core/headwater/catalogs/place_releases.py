@@ -1,0 +1,167 @@
+"""Places of tables that only history holds: a new table of the same catalog takes them over, and a user releases them.
+
+A dropped table keeps its claims until no kept commit holds it, so that the drop can be undone. Its places may go earlier, where no
+branch and no tag of its catalog holds it, deleted ones included. From then on it stays in history: no branch may get it back
+(``check_not_released``) but by a restore, which takes the claims again and leaves away what has lost its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from uuid import UUID
+
+from headwater.catalogs.catalog_definition import CatalogState
+from headwater.catalogs.content import ContentKey, ContentValue
+from headwater.catalogs.content_operations import CONTENT, IDS, find_content_keys
+from headwater.catalogs.registry import find_definition, listed_refs, read_ref_names
+from headwater.catalogs.table_claims import PURGING, ClaimConflict, ClaimOwner, TableClaim, TableClaims, find_released
+from headwater.clock import Micros
+from headwater.commits import read_commit, read_log, sound_times
+from headwater.errors import NotFoundError, RefusedError
+from headwater.index import Index
+from headwater.store import ObjectId, RealmReader, RealmStore
+
+_SHOWN = 5
+_COMMITS = 10_000
+_ROUNDS = 5
+"""So often is looked for further contents in the way; each round finds at least one."""
+
+
+def take_over_history(
+    claims: TableClaims, wanted: Sequence[TableClaim], *, fence: Callable[[], None] | None = None
+) -> tuple[ClaimConflict, ...]:
+    """Take claims, also of places that only the history of the same catalog holds; returns and raises as ``take_claims`` does."""
+    over: set[UUID] = set()
+    for _ in range(_ROUNDS):
+        conflicts = claims.take_claims(wanted, over=over, fence=fence)
+        more = _only_in_history(claims.rows, conflicts) - over
+        if not more:
+            break
+        over |= more
+    return conflicts
+
+
+def conflicts_beside_history(claims: TableClaims, wanted: Sequence[TableClaim]) -> tuple[ClaimConflict, ...]:
+    """The conflicts that ``take_over_history`` would have; nothing is written."""
+    over: set[UUID] = set()
+    for _ in range(_ROUNDS):
+        conflicts = claims.find_conflicts(wanted, over=over)
+        more = _only_in_history(claims.rows, conflicts) - over
+        if not more:
+            break
+        over |= more
+    return conflicts
+
+
+def release_location(rows: RealmStore, location: str) -> tuple[str, ...]:
+    """Release all claims on a location, and within it, of tables that only history holds, in whichever catalog; returns the places.
+
+    raises        NotFoundError where nobody claims it; RefusedError for a table that a branch or tag holds, for one in a deleted catalog
+                  that can be undeleted, and for a place that is being purged: then nothing is released
+    """
+    claims = TableClaims(rows)
+    held = claims.find_neighbours(location)
+    if not held:
+        raise NotFoundError(f"no table of realm {rows.realm!r} has claimed {location}: it is free")
+    for place, owner in held.items():
+        _check_releasable(rows, place, owner)
+    return tuple(place for place, owner in held.items() if claims.release_place(place, owner))
+
+
+def check_not_released(rows: RealmReader, catalog_id: str, ids: Index, what: str) -> None:
+    """Check that a commit which is to be a branch's holds no table whose place was let go; raises RefusedError that names the tables.
+
+    ids           the commit's index from content ids to keys
+    """
+    released = find_released(rows, catalog_id)
+    if released:
+        _refuse(find_content_keys(ids, released), what)
+
+
+def check_copies(rows: RealmReader, catalog_id: str, copies: Mapping[ContentKey, UUID], what: str) -> None:
+    """Check that contents which are to be copied to a branch kept their places; raises as ``check_not_released`` does."""
+    released = find_released(rows, catalog_id) if copies else ()
+    _refuse({content_id: key for key, content_id in copies.items() if content_id in released}, what)
+
+
+def _refuse(keys: Mapping[UUID, ContentKey], what: str) -> None:
+    if keys:
+        names = ", ".join(sorted(map(str, keys.values()))[:_SHOWN])
+        raise RefusedError(
+            f"{what}: it holds {names}, dropped since, whose place in storage was released, and may be another table's by now. Read it"
+            " by the commit or a tag; `headwater realm restore` brings back what finds its place free"
+        )
+
+
+def find_holders(rows: RealmStore, catalog_id: str, content_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """Find which of some contents a branch or tag of a catalog holds, deleted ones included, each with the name of one."""
+    wanted, holders = set(content_ids), dict[UUID, str]()
+    for listed in listed_refs(read_ref_names(rows, catalog_id)):
+        row = rows.find_row(listed.reference(catalog_id))
+        if row is None or row.pointer is None:
+            continue
+        for content_id in find_content_keys(read_commit(rows, row.pointer).index(IDS), wanted - holders.keys()):
+            holders[content_id] = f"the {listed.kind} {listed.name!r}" + (", deleted" if row.deleted else "")
+    return holders
+
+
+def _only_in_history(rows: RealmStore, conflicts: Sequence[ClaimConflict]) -> set[UUID]:
+    """The contents in the way that no branch or tag of the claims' own catalog holds."""
+    found: set[UUID] = set()
+    for catalog_id in {conflict.claim.catalog_id for conflict in conflicts}:
+        contents = {
+            conflict.owner.content_id
+            for conflict in conflicts
+            if conflict.is_of_place and conflict.owner.catalog_id == catalog_id == conflict.claim.catalog_id
+        }
+        if contents and catalog_id != PURGING:
+            found |= contents - find_holders(rows, catalog_id, contents).keys()
+    return found - _in_flight(rows, [conflict for conflict in conflicts if conflict.owner.content_id in found])
+
+
+def _in_flight(rows: RealmStore, conflicts: Sequence[ClaimConflict]) -> set[UUID]:
+    """The contents whose claim is so young that its commit may still be on its way: no commit since then has put them.
+
+    One that comes later than that finds that its claim was let go, and begins again.
+    """
+    patience = Micros(round(rows.settings.commit_timeout_seconds * 1_000_000))
+    young = {
+        conflict.owner.content_id: (conflict.owner.catalog_id, conflict.owner.taken)
+        for conflict in conflicts
+        if conflict.owner.taken > rows.clock.now() - patience
+    }
+    put: set[UUID] = set()
+    for catalog_id in {catalog_id for catalog_id, _ in young.values()}:
+        since = min(taken for owner, taken in young.values() if owner == catalog_id)
+        for listed in listed_refs(read_ref_names(rows, catalog_id)):
+            row = rows.find_row(listed.reference(catalog_id))
+            if row is not None and row.pointer is not None:
+                put.update(_put_since(rows, row.pointer, Micros(since - patience)))
+    return young.keys() - put
+
+
+def _put_since(rows: RealmStore, newest: ObjectId, since: Micros) -> Iterator[UUID]:
+    """The contents that the commits of a line have put since a moment."""
+    for head, time in sound_times(read_log(rows, newest, limit=_COMMITS)):
+        if time < since:
+            return
+        for operation in head.commit.operations:
+            if operation.index == CONTENT and operation.value is not None:
+                yield ContentValue.from_value(operation.value).content_id
+
+
+def _check_releasable(rows: RealmStore, place: str, owner: ClaimOwner) -> None:
+    if owner.catalog_id == PURGING:
+        raise RefusedError(f"{place} is being purged: it is free after that")
+    definition = find_definition(rows, catalog_id=owner.catalog_id)
+    if definition is None:
+        return
+    address = f"{rows.realm}/{definition.name}"
+    if definition.state is not CatalogState.ACTIVE:
+        raise RefusedError(
+            f"{place} belongs to a table of the deleted catalog {address}: end its hold first, by"
+            f" `headwater catalog purge {address} --confirm {address}`"
+        )
+    holder = find_holders(rows, definition.id, [owner.content_id]).get(owner.content_id)
+    if holder is not None:
+        raise RefusedError(f"{place} belongs to a table that {holder} of {address} holds: drop it there first")

@@ -1,0 +1,154 @@
+"""Places of dropped tables: taken over by new tables of the catalog, released, and kept from coming back twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from commits_of_engines import LINES, ORDERS, SCHEMA
+
+from headwater import Store
+from headwater.catalogs import Catalog, Catalogs, TableClaims, release_location
+from headwater.errors import ConflictError, NotFoundError, RefusedError
+from headwater.iceberg_catalog import IcebergCatalog, LoadedTable, TableCreation
+from headwater.jobs.table_tasks import lock_locations
+from headwater.purge import PurgeRequest
+from headwater.realms import RealmRegistry
+from headwater.store import RealmStore, id_text
+from headwater.tasks import TaskNotReadyError, TaskQueue
+
+MakeTable = Callable[..., LoadedTable]
+TAKEN = "two tables in one place would delete each other's files"
+
+
+@pytest.fixture
+def rows(store: Store, lake: IcebergCatalog) -> RealmStore:
+    return RealmRegistry(store).open_realm("acme")
+
+
+@pytest.fixture
+def place(warehouse: Path) -> str:
+    return (warehouse / "fixed").as_uri()
+
+
+def head_of(catalog: Catalog) -> str:
+    head = catalog.resolve("main")
+    assert head is not None
+    return f"main@{id_text(head.id)}"
+
+
+def test_new_table_takes_the_place_of_a_dropped_one(lake: IcebergCatalog, make_table: MakeTable, place: str) -> None:
+    seen = set()
+    for key in (ORDERS, LINES, ORDERS):
+        seen.add(make_table(key, location=place).content_id)
+        with pytest.raises(RefusedError, match=TAKEN):
+            lake.tables.create(TableCreation(key=LINES if key == ORDERS else ORDERS, schema=SCHEMA, location=f"{place}/inside"))
+        lake.tables.drop(key)
+
+    assert len(seen) == 3
+    assert make_table(LINES, location=f"{place}/inside").document["location"] == f"{place}/inside"
+
+
+def test_place_of_a_table_that_a_reference_holds_stays_its_own(
+    lake: IcebergCatalog, catalog: Catalog, make_table: MakeTable, place: str, rows: RealmStore
+) -> None:
+    make_table(location=place)
+    catalog.create_branch("dev")
+    lake.tables.drop(ORDERS)
+    catalog.delete_branch("dev")  # and can be undeleted
+
+    with pytest.raises(RefusedError, match=TAKEN):
+        make_table(LINES, location=place)
+    with pytest.raises(RefusedError, match="belongs to a table that the branch 'dev', deleted of acme/lake holds"):
+        release_location(rows, place)
+
+
+def test_claim_of_a_commit_under_way_is_not_taken_over(
+    lake: IcebergCatalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    staged = lake.tables.stage(TableCreation(key=ORDERS, schema=SCHEMA, location=place))
+    TableClaims(rows).take_claims([lake.tables.claim_of(uuid4(), staged.document)])
+
+    with pytest.raises(RefusedError, match=TAKEN):
+        make_table(LINES, location=place)
+
+
+def test_commit_whose_claim_was_let_go_has_to_claim_again(
+    lake: IcebergCatalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    dropped, claims = make_table(location=place), TableClaims(rows)
+    claim = lake.tables.claim_of(dropped.content_id, dropped.document)
+    claims.check_own([claim])
+    lake.tables.drop(ORDERS)
+    assert release_location(rows, place) == (place,)
+
+    with pytest.raises(ConflictError, match="was let go meanwhile"):
+        claims.check_own([claim])
+    with pytest.raises(NotFoundError, match="it is free"):
+        release_location(rows, place)
+
+
+def test_undo_of_the_drop_is_refused_with_the_reason(
+    lake: IcebergCatalog, catalog: Catalog, make_table: MakeTable, place: str
+) -> None:
+    catalog.create_branch("empty")
+    first, before = make_table(location=place), head_of(catalog)
+    lake.tables.drop(ORDERS)
+    make_table(LINES, location=place)
+    held = catalog.resolve(before)
+    assert held is not None
+
+    undos: list[Callable[[], object]] = [
+        lambda: catalog.create_branch("old", before),
+        lambda: catalog.assign_branch("empty", held.id),
+        lambda: catalog.merge(before, "empty"),
+    ]
+    for undo in undos:
+        with pytest.raises(RefusedError, match=r"it holds sales\.orders, dropped since, whose place in storage was released"):
+            undo()
+    with pytest.raises(RefusedError, match=r"(in|overlaps) a place of another table"):
+        lake.tables.register(ORDERS, first.metadata_location)
+    assert catalog.create_tag("old", before).name == "old"
+
+
+def test_dropped_table_comes_back_while_its_place_is_free(
+    lake: IcebergCatalog, catalog: Catalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    first, before = make_table(location=place), head_of(catalog)
+    lake.tables.drop(ORDERS)
+    release_location(rows, place)
+
+    assert lake.tables.register(ORDERS, first.metadata_location).content_id == first.content_id
+    assert catalog.create_branch("again", before).name == "again"
+    with pytest.raises(RefusedError, match=TAKEN):
+        make_table(LINES, location=place)
+
+
+def test_place_of_a_deleted_catalog_is_released_when_it_is_gone(
+    store: Store, lake: IcebergCatalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    make_table(location=place)
+    catalogs = Catalogs(rows)
+    catalogs.delete_catalog("lake")
+
+    with pytest.raises(RefusedError, match=r"belongs to a table of the deleted catalog acme/lake: end its hold first"):
+        release_location(rows, place)
+
+
+def test_purge_frees_the_place_and_waits_for_the_history(
+    store: Store, lake: IcebergCatalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    make_table(location=place)
+    lake.tables.drop(ORDERS, purge=True)
+    [task] = TaskQueue(store).list_tasks(kind="purge-table")
+    wish = PurgeRequest.from_task(task.value)
+
+    assert TableClaims(rows).find_location(place) is None
+    with pytest.raises(TaskNotReadyError, match="commits that are kept may hold content"):
+        lock_locations(rows, wish, fence=lambda: None)
+    assert TableClaims(rows).find_location(place) is None
+    make_table(LINES, location=place)
+    with pytest.raises(TaskNotReadyError):
+        lock_locations(rows, wish, fence=lambda: None)
