@@ -106,7 +106,9 @@ def test_table_lies_where_its_namespace_shows(sales: RestCaller) -> None:
     schema = {"type": "struct", "fields": []}
 
     chosen = sales.post("namespaces/sales/tables", {"name": "of_server", "schema": schema})
-    derived = sales.post("namespaces/sales/tables", {"name": "of_client", "schema": schema, "location": f"{place}/of_client-1a"})
+    derived = sales.post(
+        "namespaces/sales/tables", {"name": "of_client", "schema": schema, "location": f"{place}/of_client-1a"}
+    )
 
     assert chosen.json["metadata"]["location"].startswith(f"{place}/of_server_")
     assert derived.json["metadata"]["location"] == f"{place}/of_client-1a"
