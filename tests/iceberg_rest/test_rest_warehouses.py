@@ -60,7 +60,6 @@ def test_unknown_warehouse_is_told_as_such(rest: RestCaller) -> None:
         assert rest.get("/v1/config", warehouse=warehouse).error == (404, "NoSuchWarehouseException")
 
 
-
 def test_realm_that_is_not_served_is_like_none(store: Store, lake: Catalog) -> None:
     elsewhere = RestCaller(ServedStore(store, realms=frozenset({"other"})))
     answer, unknown = (elsewhere.get("/v1/config", warehouse=f"{realm}/lake") for realm in ("acme", "none"))
