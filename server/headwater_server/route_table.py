@@ -157,6 +157,7 @@ class RouteTable:
     advice        what to do about a path of no route, given its segments; None where it has nothing to do with this table
     fold          joins the segments of a path that are one, for a protocol whose parameters may span several
     error_body    the body of an answer to an error; None: as Iceberg's REST specification has it
+    error_shape   the type of that body
     """
 
     def __init__(
@@ -169,9 +170,12 @@ class RouteTable:
         advice: Callable[[Sequence[str]], str | None] = lambda segments: None,
         fold: Callable[[Sequence[str]], Sequence[str]] = lambda segments: segments,
         error_body: Callable[[ErrorFacts], Any] | None = None,
+        error_shape: type[Any] | None = None,
     ) -> None:
+        assert (error_body is None) == (error_shape is None), f"{mount}: the body of errors and its type go together"
         self.advice = advice
         self.error_body = error_body
+        self.error_shape = error_shape
         self._fold = fold
         self.mount = mount.rstrip("/")
         self.routes = tuple(routes)
