@@ -14,7 +14,7 @@ from uuid import UUID
 
 import structlog
 
-from headwater.catalogs import PURGING, ClaimOwner, ContentKey, Namespace
+from headwater.catalogs import PURGING, ClaimOwner, ContentKey
 from headwater.catalogs.known_metadata import own_name
 from headwater.errors import ConflictError, RefusedError
 from headwater.iceberg.filesystem import LakeStorage
@@ -26,13 +26,10 @@ from headwater.iceberg.table_places import (
     stated_files,
     stated_places,
 )
-from headwater.iceberg_catalog.branch_session import BranchSession, BranchState
+from headwater.iceberg_catalog.branch_session import BranchSession
 
 _log = structlog.get_logger()
-LOCATION = "location"
-"""The property of a namespace that says where its tables lie."""
 _METADATA_PATH = "write.metadata.path"
-_UNFIT = re.compile(r"[^\w.=@+-]|^\.+$")
 _NUMBERED = re.compile(r"(\d+)-[\w-]{36}(?:\.\w+)?\.metadata\.json")
 
 
@@ -166,34 +163,3 @@ class LakeFiles:
                 self.storage.delete(location)
             except Exception as fault:  # noqa: BLE001  whatever a driver raises; the commit's own error is what counts
                 _log.debug("a metadata file of a commit that did not happen was left", location=location, fault=str(fault))
-
-
-def default_location(state: BranchState, key: ContentKey, *, unique: UUID, warehouse: str) -> str:
-    """A unique location for a new table, in the location of its namespace.
-
-    A new table in the place of a dropped or renamed one would share its files.
-
-    unique        of the table
-    """
-    parent = warehouse if key.parent is None else namespace_location(state, key.parent, warehouse=warehouse)
-    return f"{parent.rstrip('/')}/{_folder(key.elements[-1])}_{unique.hex}"
-
-
-def namespace_location(state: BranchState, key: ContentKey, *, warehouse: str) -> str:
-    """The location of a namespace's new tables: its stored location, or else below the nearest namespace that has one, or below the
-    warehouse. The namespace itself may be missing.
-    """
-    line = [key, *key.ancestors()]
-    namespaces = state.find_many(line)
-    base, rest = warehouse, key.elements
-    for name in line:
-        namespace = namespaces.get(name)
-        if isinstance(namespace, Namespace) and namespace.properties.get(LOCATION):
-            base, rest = namespace.properties[LOCATION], key.elements[len(name.elements) :]
-            break
-    return "/".join([base.rstrip("/"), *map(_folder, rest)])
-
-
-def _folder(element: str) -> str:
-    """A key's element as the name of a folder, valid in every storage and every kind of URL."""
-    return _UNFIT.sub("_", element)

@@ -8,6 +8,7 @@ from headwater.catalogs import ContentKey, ContentType, Delete, Namespace, Put, 
 from headwater.errors import RefusedError
 from headwater.iceberg.property_rules import check_properties
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
+from headwater.iceberg_catalog.content_locations import LOCATION, namespace_location
 from headwater.iceberg_catalog.lake_errors import (
     AlreadyExistsError,
     NamespaceNotEmptyError,
@@ -15,7 +16,6 @@ from headwater.iceberg_catalog.lake_errors import (
     PropertyClashError,
     dotted,
 )
-from headwater.iceberg_catalog.lake_files import LOCATION, namespace_location
 from headwater.iceberg_catalog.lake_values import KeyPage, PropertyChanges
 
 
