@@ -15,10 +15,10 @@ export PYSPARK_PYTHON := $(CURDIR)/$(VENV)/bin/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup style quick-tests check test test-long test-kube report demo demo-kube bench docs format clean
+.PHONY: help setup style quick-tests check test test-long test-engines test-kube report demo demo-kube bench docs format clean
 
 help: ## list these words
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: ## make .venv with everything in it; safe to repeat, quick when nothing changed
 	@scripts/setup.sh java redis postgresql kubectl
@@ -41,6 +41,10 @@ test: setup ## check style, types and layers, and run the quick tests
 test-long: setup ## run the tests marked long: real processes, Spark, engines, servers, all cases of each test
 	@scripts/setup.sh engines & engines=$$!; scripts/setup.sh iceberg_engine nginx browser spark_classes && wait $$engines
 	@$(RUN_TESTS) --processes 4 -m long
+
+test-engines: setup ## run the tests of Trino, Flink, Keycloak, chDB, iceberg-rust and iceberg-go, which are downloaded and built first
+	@scripts/setup.sh java trino flink keycloak chdb iceberg_rust iceberg_go
+	$(RUN)/pytest -m long tests/foreign_engines
 
 test-kube: setup ## run the tests of Kubernetes alone; KUBEBUILDER_ASSETS=folder runs them on a real API server
 	HEADWATER_KUBEAPI_CONFORMANCE=1 $(RUN_TESTS) $(KUBE_TESTS)

@@ -17,7 +17,7 @@ from headwater import help_pages
 from headwater.access import PRIVILEGES, Privilege, SecurableKind
 from headwater.cli import main as headwater_command
 from headwater.cli.named_contexts import CallSettings
-from headwater.engines.engine_configs import COMMENTS, ENGINE_CONFIGS, EngineAddress
+from headwater.engines.engine_configs import COMMENTS, ENGINE_CONFIGS, EngineAddress, EngineConfig
 from headwater.monitoring import MetricDescription
 from headwater.settings import Settings, duration_text, variable_of
 from headwater.store import BackendKind
@@ -197,12 +197,14 @@ def engine_blocks() -> str:
     return "\n".join(fenced)
 
 
+def _tried(config: EngineConfig) -> str:
+    return f"{config.tried}, {config.run}" if config.tried else "never run with Headwater"
+
+
 def engines_table() -> str:
     rows = ["| engine | what it needs | tried | how it reaches files |\n", "|---|---|---|---|\n"]
     for config in ENGINE_CONFIGS:
-        rows.append(
-            f"| {config.title}: `{config.name}` | {config.needs} | {config.tried or 'never run with Headwater'} | {config.storage} |\n"
-        )
+        rows.append(f"| {config.title}: `{config.name}` | {config.needs} | {_tried(config)} | {config.storage} |\n")
     return "".join(rows)
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Make .venv, and see that the named programs are there:
 #   scripts/setup.sh [java] [duckdb] [redis] [postgresql] [kubectl] [iceberg_engine] [engines] [nginx] [browser] [spark_classes] [contenders]
+#                    [trino] [flink] [keycloak] [chdb] [iceberg_rust] [iceberg_go]
 # Safe to repeat. What is missing is installed by apt where that is possible (as root); otherwise one sentence says what to do.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -273,6 +274,106 @@ make_tool() {
     else
         say "tests of $1 will be skipped: pip could not install $2"
     fi
+}
+
+# Engines of others, for `make test-engines` alone: 1.2 GB to download by Maven and pip, and builds that take more than ten minutes.
+# Tests of what cannot be had are skipped.
+trino_artifact=io.trino:trino-server:476:tar.gz
+trino_java=24
+keycloak_artifact=org.keycloak:keycloak-quarkus-dist:26.4.5:tar.gz
+flink_package=apache-flink-libraries==2.1.1
+flink_artifacts="org.apache.iceberg:iceberg-flink-runtime-2.1:1.11.0 org.apache.iceberg:iceberg-aws-bundle:1.11.0
+    org.apache.hadoop:hadoop-client-api:3.4.3 org.apache.hadoop:hadoop-client-runtime:3.4.3"
+chdb_package=chdb==4.4.0
+foreign_clients=tests/foreign_engines
+
+need_trino() {
+    local folder=$tools/trino
+    [ "$(cat "$folder/.complete" 2>/dev/null)" = "$trino_artifact" ] && return
+    if ! find_java "$trino_java" >/dev/null; then
+        say "tests of Trino will be skipped: no Java $trino_java or newer is at JAVA_HOME, on the PATH or in /usr/lib/jvm"
+        return
+    fi
+    unpack_by_maven "$folder" "$trino_artifact" || { say "tests of Trino will be skipped: Maven could not get $trino_artifact"; return; }
+    # files of plugins are hard links to those of others, so all are unpacked first
+    find "$folder/plugin" -mindepth 1 -maxdepth 1 ! -name iceberg -exec rm -rf {} +
+    printf '%s' "$trino_artifact" >"$folder/.complete"
+}
+
+need_keycloak() {
+    local folder=$tools/keycloak
+    [ "$(cat "$folder/.complete" 2>/dev/null)" = "$keycloak_artifact" ] && return
+    unpack_by_maven "$folder" "$keycloak_artifact" ||
+        { say "tests of Keycloak will be skipped: Maven could not get $keycloak_artifact"; return; }
+    printf '%s' "$keycloak_artifact" >"$folder/.complete"
+}
+
+need_flink() {
+    local folder=$tools/flink download=$tools/download-flink wanted="$flink_package $flink_artifacts" artifact
+    [ "$(cat "$folder/.complete" 2>/dev/null)" = "$wanted" ] && return
+    say "putting Flink together in $folder"
+    rm -rf "$folder" "$download" && mkdir -p "$folder/lib" "$download"
+    if "$venv/bin/python" -m pip download -q --disable-pip-version-check --no-deps --no-binary :all: "$flink_package" -d "$download" &&
+        tar -xzf "$download"/*.tar.gz -C "$download" &&
+        mv "$download"/*/deps/lib/*.jar "$download"/*/deps/opt/flink-sql-client-*.jar "$folder/lib/" &&
+        for artifact in $flink_artifacts; do copy_by_maven "$artifact" "$folder/lib" || break; done &&
+        compgen -G "$folder/lib/hadoop-client-runtime-*" >/dev/null; then
+        printf '%s' "$wanted" >"$folder/.complete"
+    else
+        say "tests of Flink will be skipped: pip could not get $flink_package, or Maven Iceberg's runtime and Hadoop's client for it"
+    fi
+    rm -rf "$download"
+}
+
+# ClickHouse in Python: it wants another python-dateutil than this project has.
+need_chdb() { make_tool chdb "$chdb_package"; }
+
+need_iceberg_rust() { build_client iceberg-rust rust_client src/catalog.rs "cargo build -q --locked" cargo; }
+
+need_iceberg_go() { build_client iceberg-go go_client catalog.go "go build -o /dev/null ." go; }
+
+# Build a client once, so that tests need no network and little time: NAME FOLDER PRINTED_FILE COMMAND PROGRAM.
+build_client() {
+    local folder=$tools/$1 wanted
+    wanted=$(cat "$foreign_clients/$2"/{Cargo.*,go.*,main.go,src/main.rs} 2>/dev/null | cksum)
+    [ "$(cat "$folder/.complete" 2>/dev/null)" = "$wanted" ] && return
+    command -v "$5" >/dev/null 2>&1 || { say "tests of $1 will be skipped: $5 is missing"; return; }
+    say "building a client with $1 (the first time may take more than ten minutes)"
+    mkdir -p "$folder" && rm -rf "$folder/client" && cp -r "$foreign_clients/$2" "$folder/client"
+    "$venv/bin/headwater" client-config "$1" acme/lake >"$folder/client/$3"
+    if (cd "$folder/client" && CARGO_TARGET_DIR=.. $4); then
+        printf '%s' "$wanted" >"$folder/.complete"
+    else
+        say "tests of $1 will be skipped: it could not be built"
+    fi
+    rm -rf "$folder/client"
+}
+
+# The first java of this version or a newer one: JAVA_HOME's, that of the PATH, or one in the folder where Debian's packages are.
+find_java() {
+    local java major
+    for java in ${JAVA_HOME:+"$JAVA_HOME/bin/java"} "$(command -v java)" /usr/lib/jvm/*/bin/java; do
+        major=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1) || continue
+        if [ -n "$major" ] && [ "$major" -ge "$1" ]; then
+            printf '%s\n' "$java"
+            return
+        fi
+    done
+    return 1
+}
+
+# The content of an archive without its uppermost folder: FOLDER ARTIFACT.
+unpack_by_maven() {
+    local download=$1-download
+    say "unpacking $2 in $1"
+    rm -rf "$1" "$download" && mkdir -p "$1"
+    copy_by_maven "$2" "$download" && tar -xzf "$download"/*.tar.gz -C "$1" --strip-components=1 || { rm -rf "$1" "$download"; return 1; }
+    rm -rf "$download"
+}
+
+copy_by_maven() {
+    { command -v mvn >/dev/null 2>&1 || install_by_apt maven; } &&
+        mvn -q -B dependency:copy "-Dartifact=$1" "-DoutputDirectory=$PWD/$2" >&2
 }
 
 # A browser for tests of the console, and what drives it: 77 MB by apt-get and 46 MB by pip. Those tests are skipped without it.

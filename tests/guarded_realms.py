@@ -183,7 +183,12 @@ def make_guarded_lake(realm: GuardedRealm, url: str, *, root: str, name: str, fo
 
 @contextmanager
 def guarding_server(
-    store_url: str, folder: Path, *, token_lifetime: str = "1h", storage_file: Path | None = None
+    store_url: str,
+    folder: Path,
+    *,
+    token_lifetime: str = "1h",
+    storage_file: Path | None = None,
+    issuers: Path | None = None,
 ) -> Iterator[str]:
     """Serve a store by a process of its own, which asks who calls; its keys, its log and its audit log are in a folder. Gives its URL."""
     (folder / "keys").mkdir(parents=True)
@@ -193,6 +198,7 @@ def guarding_server(
         "HEADWATER_SERVER_SIGNING_KEYS": str(folder / "keys"),
         "HEADWATER_SERVER_TOKEN_LIFETIME": token_lifetime,
         "HEADWATER_SERVER_AUDIT_FILE": str(folder / "audit.jsonl"),
+        "HEADWATER_SERVER_ISSUERS": "" if issuers is None else str(issuers),
         "HEADWATER_STORAGE_FILE": "" if storage_file is None else str(storage_file),
     }
     command = [sys.executable, "-m", "headwater", "--store", store_url, "serve", "--listen", "127.0.0.1:0"]

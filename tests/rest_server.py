@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
@@ -16,6 +16,7 @@ from headwater.clock import SystemClock
 from headwater_server.call import ServedStore
 from headwater_server.drain import ServerDrain
 from headwater_server.iceberg_rest import iceberg_table
+from headwater_server.route_table import RouteTable
 from headwater_server.server_application import ServerApplication
 from headwater_server.server_process import DrainedServer, ListenAddress, uvicorn_config
 
@@ -23,9 +24,12 @@ __all__ = ["StoreHost", "host_stores", "serve_store"]
 
 
 @contextmanager
-def serve_store(store: Store) -> Iterator[str]:
-    """Serve a store on a port of its own; gives the server's URL."""
-    application = application_of(store)
+def serve_store(store: Store, tables: Sequence[RouteTable] = ()) -> Iterator[str]:
+    """Serve a store on a port of its own; gives the server's URL.
+
+    tables        what is served; none: Iceberg REST
+    """
+    application = application_of(store, tables)
     with capture_logs():  # the access log would stand between the dots of the tests
         try:
             with _listening(application, store.settings, application.drain) as url:
@@ -68,9 +72,9 @@ def host_stores() -> Iterator[StoreHost]:
         yield host
 
 
-def application_of(store: Store) -> ServerApplication:
+def application_of(store: Store, tables: Sequence[RouteTable] = ()) -> ServerApplication:
     return ServerApplication(
-        ServedStore(store), [iceberg_table()], settings=store.settings, clock=SystemClock(), version="1.2.3"
+        ServedStore(store), tables or [iceberg_table()], settings=store.settings, clock=SystemClock(), version="1.2.3"
     )
 
 

@@ -19,6 +19,10 @@ class NotProvenError(HeadwaterError):
         self.reason = reason
 
 
+class MissingTokenError(NotProvenError):
+    """The request has no bearer token."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Somebody who has proved who it is, in one realm.

@@ -30,10 +30,13 @@ from headwater.errors import (
     UnknownOutcomeError,
 )
 from headwater.redaction import without_logins
-from headwater_server.caller import NotProvenError
+from headwater_server.caller import MissingTokenError, NotProvenError
 from headwater_server.route_table import ErrorMeaning
 
 CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="headwater"'}
+"""For a request without a token."""
+TOKEN_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="headwater", error="invalid_token"'}
+"""For a token that proves nothing (RFC 6750, section 3.1): clients that refresh tokens look for it."""
 RETRY_AFTER: Final = {"Retry-After": "1"}
 
 
@@ -107,11 +110,19 @@ def error_answer(
     if isinstance(error, ProtocolError):
         return ErrorAnswer(error.meaning, str(error), error.headers, error.is_closing)
     meaning = _meaning_of(type(error), meanings or {})
-    headers = RETRY_AFTER if meaning.status in (429, 503) else CHALLENGE if meaning.status == 401 else {}
+    headers = _headers_of(meaning, error)
     if not isinstance(error, HeadwaterError):
         text = f"an error in the server itself, which its log has under the request id {request_id}"
         return ErrorAnswer(meaning, text, headers)
     return ErrorAnswer(meaning, without_logins(str(error)), headers)
+
+
+def _headers_of(meaning: ErrorMeaning, error: BaseException) -> Mapping[str, str]:
+    if meaning.status in (429, 503):
+        return RETRY_AFTER
+    if meaning.status != 401:
+        return {}
+    return CHALLENGE if isinstance(error, MissingTokenError) else TOKEN_CHALLENGE
 
 
 def _meaning_of(kind: type[BaseException], meanings: Mapping[type[HeadwaterError], ErrorMeaning]) -> ErrorMeaning:

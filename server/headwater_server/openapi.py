@@ -50,11 +50,17 @@ _ERRORS: Final = {
     415: _ErrorKind("A body of this type or encoding is not read"),
     421: _ErrorKind("The server is not called by this name"),
     422: _ErrorKind("The request contradicts itself, or its key was another request's"),
+    431: _ErrorKind("The line and the headers of the request are too large"),
     429: _ErrorKind("Nothing was begun: the server has enough to do", is_retried=True),
     500: _ErrorKind("Nobody knows whether it happened, or something stored is damaged"),
     503: _ErrorKind("Certainly nothing happened", is_retried=True),
+    505: _ErrorKind("This version of HTTP is not served"),
 }
-_ANYWHERE: Final = (400, 421, 429, 500, 503)
+_ANYWHERE: Final = (400, 421, 429, 431, 500, 503, 505)
+_BEFORE_TABLES: Final = (400, 403, 421)
+"""What is answered before it is known which protocol a path belongs to, in the words of Iceberg's REST specification."""
+_OF_CONNECTIONS: Final = (431, 505)
+_OF_NAMES: Final = (404,)
 _OF_BODIES: Final = (408, 413, 415)
 _OF_CALLERS: Final = (401, 403)
 _OF_PAGES: Final = (403,)
@@ -75,7 +81,8 @@ def openapi_document(tables: Sequence[RouteTable], probes: Sequence[ServerProbe]
     routes = [(table, route) for table in tables for route in table.routes]
     shapes = {name: shape for table in tables for name, shape in table.shapes.items()}
     declared = [shape for shape in shapes.values() if not isinstance(shape, Mapping)]
-    types = _unique([ErrorEnvelope, *declared, *(kind for _, route in routes for kind in _types_of(route))])
+    shapes_of_errors = [table.error_shape for table in tables if table.error_shape is not None]
+    types = _unique([ErrorEnvelope, *shapes_of_errors, *declared, *(kind for _, route in routes for kind in _types_of(route))])
     references, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
     schemas = dict(zip(map(_key, types), references, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -122,7 +129,7 @@ def _operation(table: RouteTable, route: Route, schemas: Mapping[str, Any]) -> d
             *({"name": header.name, "in": "header", "required": False, **_value_of(header)} for header in route.headers),
             {"$ref": f"#/components/parameters/{_REQUEST_ID.name}"},
         ],
-        "responses": _responses(route, schemas),
+        "responses": _responses(table, route, schemas),
         **({} if route.is_open else {"security": [{_BEARER: []}, {}]}),
     }
     if route.body is bytes:
@@ -132,17 +139,21 @@ def _operation(table: RouteTable, route: Route, schemas: Mapping[str, Any]) -> d
     return operation
 
 
-def _responses(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
+def _responses(table: RouteTable, route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
     """The answers that a route declares, and every error that a request to it may meet."""
     responses: dict[str, Any] = {str(status): _answer(status, kind, schemas, route) for status, kind in route.answers.items()}
     of_body = () if route.body is None else _OF_BODIES
     of_page = () if route.method in _SAFE_METHODS else _OF_PAGES
     of_caller = () if route.is_open else _OF_CALLERS
-    for status in {*_ANYWHERE, *of_body, *of_page, *of_caller, *route.errors}:
+    of_names = _OF_NAMES if route.parameters else ()
+    for status in {*_ANYWHERE, *of_body, *of_page, *of_caller, *of_names, *route.errors}:
         declared = route.answers.get(status)
         if declared is not None:
             kinds = [schemas[_key(declared)], schemas[_key(ErrorEnvelope)]]
             responses[str(status)]["content"]["application/json"]["schema"] = {"anyOf": kinds}
+        elif route.method != "HEAD" and table.error_shape is not None and status not in _OF_CONNECTIONS:
+            kinds = [table.error_shape, *([ErrorEnvelope] if status in _BEFORE_TABLES else [])]
+            responses[str(status)] = _error(_ERRORS[status], schemas, kinds)
         elif route.method == "HEAD":
             responses[str(status)] = {"description": _ERRORS[status].description, "headers": _headers_of(_ERRORS[status])}
         else:
@@ -168,11 +179,12 @@ def _probe_operation(probe: ServerProbe) -> dict[str, Any]:
     }
 
 
-def _error(kind: _ErrorKind, schemas: Mapping[str, Any]) -> dict[str, Any]:
+def _error(kind: _ErrorKind, schemas: Mapping[str, Any], bodies: Sequence[Any] = (ErrorEnvelope,)) -> dict[str, Any]:
+    schema = [schemas[_key(body)] for body in bodies]
     return {
         "description": kind.description,
         "headers": _headers_of(kind),
-        "content": _json_content(ErrorEnvelope, schemas),
+        "content": {"application/json": {"schema": schema[0] if len(schema) == 1 else {"anyOf": schema}}},
     }
 
 

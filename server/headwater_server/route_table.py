@@ -11,7 +11,7 @@ from typing import Any, Final, get_origin
 import msgspec
 
 from headwater.errors import HeadwaterError
-from headwater_server.call import Handler
+from headwater_server.call import Handler, ServedStore
 
 _METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
 _PARAMETER: Final = re.compile(r"\{([a-z][a-z0-9-]*)\}")
@@ -64,6 +64,8 @@ class Route:
     also          further templates of the same operation, which are served but not listed
     realm_of      the realm that a request names, given the path's parameters and the query: whoever calls is judged by that one, before
                   the body is read as JSON. None: it names none, so it is refused where callers have to prove who they are
+    complete_query    fills in what a query left out and the store knows; called only for who has a token, where callers have to prove
+                  who they are
     is_open       it answers everybody, because it is what gives proofs
     needs         the privilege that its caller must have, and on what: for the docs, its handler asks for it
     writes        whether it changes anything: it is refused while the server drains, and its outcome is unknown when it takes too long
@@ -86,6 +88,7 @@ class Route:
     summary: str
     also: tuple[str, ...] = ()
     realm_of: Callable[[Mapping[str, str], Any], str] | None = None
+    complete_query: Callable[[ServedStore, Any], Any] | None = None
     is_open: bool = False
     needs: str = ""
     writes: bool = False
@@ -154,6 +157,7 @@ class RouteTable:
     advice        what to do about a path of no route, given its segments; None where it has nothing to do with this table
     fold          joins the segments of a path that are one, for a protocol whose parameters may span several
     error_body    the body of an answer to an error; None: as Iceberg's REST specification has it
+    error_shape   the type of that body
     """
 
     def __init__(
@@ -166,9 +170,12 @@ class RouteTable:
         advice: Callable[[Sequence[str]], str | None] = lambda segments: None,
         fold: Callable[[Sequence[str]], Sequence[str]] = lambda segments: segments,
         error_body: Callable[[ErrorFacts], Any] | None = None,
+        error_shape: type[Any] | None = None,
     ) -> None:
+        assert (error_body is None) == (error_shape is None), f"{mount}: the body of errors and its type go together"
         self.advice = advice
         self.error_body = error_body
+        self.error_shape = error_shape
         self._fold = fold
         self.mount = mount.rstrip("/")
         self.routes = tuple(routes)

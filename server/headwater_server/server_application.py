@@ -358,7 +358,12 @@ class _RequestWork:
     def _query(self) -> Any:
         raw = self.scope.get("query_string", b"")
         parameters = query_parameters(raw, self.route.query_names, repeated=self.route.repeated_names)
-        return None if self.route.query is None else convert_query(parameters, self.route.query)
+        query = None if self.route.query is None else convert_query(parameters, self.route.query)
+        if self.route.complete_query is None:
+            return query
+        if self.proof is not None:
+            self.proof.check_token(self.headers)
+        return self.route.complete_query(self.served, query)
 
     def _call(self) -> Call[Any, Any]:
         route, query = self.route, self._query()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 
 import h11
@@ -21,6 +22,7 @@ from headwater_server.error_answers import ErrorAnswer, ProtocolError, error_ans
 from headwater_server.server_application import SURPLUS_KEY
 
 HEAD_BYTES_LIMIT: Final = 64 * 1024
+_HEAD_TOO_LARGE: Final = 431
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,52 @@ class ConnectionLimits:
         )
 
 
+def _phrase(answer: ErrorAnswer) -> bytes:
+    return HTTPStatus(answer.meaning.status).phrase.encode()
+
+
+class BoundedParser(h11.Connection):
+    """h11's parser, which bounds a head also where all of it comes in one packet, and takes HTTP/1 alone.
+
+    refusal       why the request is refused; None: it is not, or it is not HTTP
+    """
+
+    refusal: ProtocolError | None = None
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        try:
+            event = super().next_event()
+        except h11.RemoteProtocolError as fault:
+            if fault.error_status_hint == _HEAD_TOO_LARGE:
+                self.refusal = _large_head()
+            raise
+        if isinstance(event, h11.Request):
+            self.refusal = _refusal_of(event)
+            if self.refusal is not None:
+                raise h11.RemoteProtocolError(str(self.refusal))
+        return event
+
+
+def _refusal_of(request: h11.Request) -> ProtocolError | None:
+    head_bytes = len(request.method) + len(request.target) + sum(len(name) + len(value) + 4 for name, value in request.headers)
+    if head_bytes > HEAD_BYTES_LIMIT:
+        return _large_head()
+    if not request.http_version.startswith(b"1."):
+        version = request.http_version.decode("ascii")
+        return ProtocolError(
+            f"HTTP/{version} is not served here: use HTTP/1.1", status=505, type_="HttpVersionNotSupportedException"
+        )
+    return None
+
+
+def _large_head() -> ProtocolError:
+    return ProtocolError(
+        f"the line and the headers of a request may have {HEAD_BYTES_LIMIT} bytes: send fewer or shorter headers",
+        status=_HEAD_TOO_LARGE,
+        type_="HeadTooLargeException",
+    )
+
+
 class ServerConnection(H11Protocol):
     """One connection. Its methods are called by uvicorn and the event loop."""
 
@@ -58,6 +106,7 @@ class ServerConnection(H11Protocol):
         limits: ConnectionLimits,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.conn: BoundedParser = BoundedParser(h11.SERVER, HEAD_BYTES_LIMIT)
         self._limits = limits
         self._head_timer: asyncio.TimerHandle | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
@@ -91,7 +140,7 @@ class ServerConnection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP. There may be an answer under way already, behind which this one would be taken for a part of it."""
-        answer = error_answer(ProtocolError("this is no HTTP request that can be read"))
+        answer = error_answer(self.conn.refusal or ProtocolError("this is no HTTP request that can be read"))
         try:
             self._send_error(answer)
         except h11.LocalProtocolError:
@@ -106,7 +155,7 @@ class ServerConnection(H11Protocol):
             (b"connection", b"close"),
         ]
         for event in (
-            h11.Response(status_code=answer.meaning.status, headers=headers, reason=b"Bad Request"),
+            h11.Response(status_code=answer.meaning.status, headers=headers, reason=_phrase(answer)),
             h11.Data(data=answer.content),
             h11.EndOfMessage(),
         ):

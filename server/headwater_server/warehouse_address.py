@@ -41,7 +41,10 @@ class WarehouseAddress:
         raises        RefusedError where there is none; NotFoundError for a text that no warehouse has
         """
         if not text:
-            raise RefusedError("no warehouse is named: set the client's warehouse to REALM/CATALOG or REALM/CATALOG@REFERENCE")
+            raise RefusedError(
+                "no warehouse is named, and not exactly one catalog is served here: set the client's warehouse to REALM/CATALOG or"
+                " REALM/CATALOG@REFERENCE"
+            )
         match = _WAREHOUSE.fullmatch(text)
         if match is None:
             raise NotFoundError(

@@ -223,6 +223,12 @@ def test_clients_are_told_no_credential() -> None:
     }
 
 
+def test_endpoint_is_kept_from_clients_where_options_say_so(write: Write) -> None:
+    (options,) = read_storage_options(str(write(entry("s3://a", endpoint="http://in:1", region="eu", send_endpoint=False))))
+
+    assert options.client_config() == {"s3.region": "eu", "client.region": "eu"}
+
+
 def test_clients_are_told_nothing_of_a_cloud_without_options() -> None:
     assert StorageOptions(location="s3://a").client_config() == {}
     assert StorageOptions(location="gs://a").client_config() == {}

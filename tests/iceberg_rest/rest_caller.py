@@ -91,13 +91,14 @@ class RestCaller:
         assert match is not None, f"nothing is served at {raw_path}"
         route = match.routes[method]
         parameters = query_parameters(query.encode(), route.query_names)
+        asked = None if route.query is None else convert_query(parameters, route.query)
         answer = route.handler(
             Call(
                 served=self.served,
                 method=method,
                 raw_path=raw_path,
                 path=match.path[method],
-                query=None if route.query is None else convert_query(parameters, route.query),
+                query=asked if route.complete_query is None else route.complete_query(self.served, asked),
                 body=body if route.body in (None, bytes) else convert_body(parse_json(body), route.body),
                 raw_body=body,
                 headers=headers,

@@ -6,10 +6,11 @@ import pytest
 from rest_caller import RestCaller
 
 
-def test_namespace_that_was_created_is_read_with_its_properties(rest: RestCaller) -> None:
+def test_namespace_that_was_created_is_read_with_its_properties(rest: RestCaller, warehouse: str) -> None:
     created = rest.post("namespaces", {"namespace": ["sales"], "properties": {"owner": "ann"}})
 
-    assert (created.status, created.json) == (200, {"namespace": ["sales"], "properties": {"owner": "ann"}})
+    properties = {"owner": "ann", "location": f"{warehouse}/sales"}
+    assert (created.status, created.json) == (200, {"namespace": ["sales"], "properties": properties})
     assert rest.get("namespaces/sales").json == created.json
     assert rest.head("namespaces/sales").status == 204
 
@@ -76,7 +77,41 @@ def test_properties_are_set_and_removed(rest: RestCaller) -> None:
     changed = rest.post("namespaces/sales/properties", {"removals": ["old", "none"], "updates": {"owner": "bob"}})
 
     assert changed.json == {"updated": ["owner"], "removed": ["old"], "missing": ["none"]}
-    assert rest.get("namespaces/sales").json["properties"] == {"owner": "bob"}
+    assert rest.get("namespaces/sales").json["properties"].items() >= {"owner": "bob"}.items()
+    assert "old" not in rest.get("namespaces/sales").json["properties"]
+
+
+def test_location_is_computed_below_the_nearest_namespace_that_has_one(rest: RestCaller, warehouse: str) -> None:
+    rest.post("namespaces", {"namespace": ["db"], "properties": {"location": f"{warehouse}/elsewhere/"}})
+    created = rest.post("namespaces", {"namespace": ["db", "e u", "deep"]})
+    rest.post("namespaces", {"namespace": ["db", "own"], "properties": {"location": f"{warehouse}/own"}})
+
+    assert created.json["properties"] == {"location": f"{warehouse}/elsewhere/e_u/deep"}
+    assert rest.get("namespaces/db%1Fe%20u").json["properties"] == {"location": f"{warehouse}/elsewhere/e_u"}
+    assert rest.get("namespaces/db").json["properties"] == {"location": f"{warehouse}/elsewhere/"}
+    assert rest.get("namespaces/db%1Fown").json["properties"] == {"location": f"{warehouse}/own"}
+
+
+def test_computed_location_is_not_stored(sales: RestCaller, warehouse: str) -> None:
+    removed = sales.post("namespaces/sales/properties", {"removals": ["location"]})
+    stored = sales.post("namespaces/sales/properties", {"updates": {"location": f"{warehouse}/sales"}})
+
+    assert removed.json == {"updated": [], "removed": [], "missing": ["location"]}
+    assert stored.json["updated"] == ["location"]
+    assert sales.post("namespaces/sales/properties", {"removals": ["location"]}).json["removed"] == ["location"]
+
+
+def test_table_lies_where_its_namespace_shows(sales: RestCaller) -> None:
+    place = sales.get("namespaces/sales").json["properties"]["location"]
+    schema = {"type": "struct", "fields": []}
+
+    chosen = sales.post("namespaces/sales/tables", {"name": "of_server", "schema": schema})
+    derived = sales.post(
+        "namespaces/sales/tables", {"name": "of_client", "schema": schema, "location": f"{place}/of_client-1a"}
+    )
+
+    assert chosen.json["metadata"]["location"].startswith(f"{place}/of_server_")
+    assert derived.json["metadata"]["location"] == f"{place}/of_client-1a"
 
 
 def test_property_is_not_set_and_removed_at_once(sales: RestCaller) -> None:

@@ -79,7 +79,7 @@ def test_pyiceberg_keeps_namespaces(client: RestCatalog) -> None:
     assert client.namespace_exists(("a/b", "c.d")) and not client.namespace_exists("none")
     summary = client.update_namespace_properties("sales", {"owner"}, {"region": "eu"})
     assert (summary.removed, summary.updated) == (["owner"], ["region"])
-    assert client.load_namespace_properties("sales") == {"region": "eu"}
+    assert client.load_namespace_properties("sales").items() >= {"region": "eu"}.items()
     client.drop_namespace(("a/b", "c.d"))
 
     with pytest.raises(NamespaceAlreadyExistsError):

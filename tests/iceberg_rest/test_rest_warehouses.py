@@ -45,11 +45,19 @@ def test_properties_for_new_tables_are_handed_on(store: Store, lake: Catalog) ->
     assert config["overrides"]["view-override.b"] == "2" and "owner" not in config["overrides"]
 
 
+def test_only_catalog_is_found_without_a_warehouse(rest: RestCaller, store: Store, warehouse: str) -> None:
+    found = rest.get("/v1/config").json
+    elsewhere = RestCaller(ServedStore(store, realms=frozenset({"other"}))).get("/v1/config")
+    Catalogs(RealmRegistry(store).open_realm("acme")).create_catalog("second", base_location=f"{warehouse}/second")
+
+    assert found == rest.get("/v1/config", warehouse="acme/lake").json
+    assert elsewhere.error == rest.get("/v1/config").error == (400, "BadRequestException")
+    assert "not exactly one catalog is served" in elsewhere.message
+
+
 def test_unknown_warehouse_is_told_as_such(rest: RestCaller) -> None:
     for warehouse in ("acme/none", "none/lake", "acme/lake@none", "lake"):
         assert rest.get("/v1/config", warehouse=warehouse).error == (404, "NoSuchWarehouseException")
-
-    assert rest.get("/v1/config").error == (400, "BadRequestException")
 
 
 def test_realm_that_is_not_served_is_like_none(store: Store, lake: Catalog) -> None:

@@ -42,7 +42,7 @@ def test_operation_has_its_parameters(document: dict[str, Any]) -> None:
 def test_operation_has_its_answers(document: dict[str, Any]) -> None:
     responses = document["paths"]["/api/v1/things/{thing}"]["get"]["responses"]
 
-    assert list(responses) == ["200", "304", "400", "401", "403", "421", "429", "500", "503"]
+    assert list(responses) == ["200", "304", "400", "401", "403", "404", "421", "429", "431", "500", "503", "505"]
     assert responses["400"] == {"$ref": "#/components/responses/400"}
 
 
@@ -108,3 +108,20 @@ def references(value: Any) -> set[str]:
         named = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
         return named.union(*map(references, value.values()))
     return set().union(*map(references, value)) if isinstance(value, list) else set()
+
+
+def test_errors_of_nessie_are_flat() -> None:
+    document = openapi_document(server_tables(), version="1")
+    responses = document["paths"]["/nessie/{realm}/{catalog}/api/v2/config"]["get"]["responses"]
+    schema = {
+        status: answer["content"]["application/json"]["schema"] for status, answer in responses.items() if status == "404"
+    }
+
+    assert schema == {"404": {"$ref": "#/components/schemas/NessieError"}}
+    assert set(document["components"]["schemas"]["NessieError"]["properties"]) == {
+        "status",
+        "reason",
+        "message",
+        "errorCode",
+        "errorDetails",
+    }

@@ -91,10 +91,32 @@ def test_bytes_that_are_no_request_end_the_connection(server: WireServer, things
         with server.connect() as connection:
             answer = connection.send(sent).answer()
 
-            assert (answer.status, answer.headers["connection"]) == (400, "close"), sent[:100]
-            assert answer.data["error"]["code"] == 400
+            assert answer.status in (400, 431, 505) and answer.headers["connection"] == "close", sent[:100]
+            assert answer.data["error"]["code"] == answer.status
             assert connection.rest() == b""
     assert things.made == []
+
+
+def test_large_head_is_refused_in_one_packet_too(server: WireServer, things: Things) -> None:
+    large = b"POST /api/v1/things HTTP/1.1\r\nHost: localhost\r\n" + b"".join(
+        b"X-%d: %s\r\n" % (n, b"y" * 1000) for n in range(100)
+    )
+
+    for sent in (large + b"Content-Length: 2\r\n\r\n{}", large):
+        with server.connect() as connection:
+            answer = connection.send(sent).answer()
+
+            assert (answer.status, answer.headers["connection"], connection.rest()) == (431, "close", b"")
+            assert answer.data["error"]["type"] == "HeadTooLargeException"
+    assert things.made == []
+
+
+@pytest.mark.parametrize("version", ["0.9", "2.0", "3.7"])
+def test_other_version_of_http_is_refused(server: WireServer, version: str) -> None:
+    with server.connect() as connection:
+        answer = connection.send(f"GET /api/v1/things/a HTTP/{version}\r\nHost: localhost\r\n\r\n".encode()).answer()
+
+        assert (answer.status, answer.headers["connection"], connection.rest()) == (505, "close", b"")
 
 
 def test_request_hidden_in_a_body_is_not_read(server: WireServer, things: Things) -> None:

@@ -11,14 +11,16 @@ from headwater.api.store_session import StoreSession
 from headwater.engines.engine_configs import (
     ANY_WAREHOUSE,
     ENGINE_CONFIGS,
+    USUAL_REGION,
     EngineAddress,
     EngineConfig,
     parse_engine,
+    parse_s3_endpoint,
     parse_server_url,
     server_url,
     warehouse_of,
 )
-from headwater.engines.engine_logins import login_config, login_notes, read_login_of
+from headwater.engines.engine_logins import CLIENT_SECRET_VARIABLE, engine_login, login_config, login_notes
 from headwater.engines.warehouse_check import check_warehouse
 from headwater.errors import RefusedError
 from headwater.settings import Settings
@@ -96,6 +98,11 @@ class ClientConfigs:
         credentials: str | Path | None = None,
         show_secret: bool = False,
         check: bool = False,
+        token_url: str = "",
+        client_id: str = "",
+        scope: str = "",
+        s3_endpoint: str = "",
+        s3_region: str = USUAL_REGION,
     ) -> EngineInfo:
         """What the user of an engine writes down to reach the catalog through `headwater serve`. Reads nothing from the store.
 
@@ -105,14 +112,23 @@ class ClientConfigs:
         form          only this form, such as ``yaml``; None: all
         credentials   the file with the credentials of a principal, for a server that asks who calls: forms name where the secret is
         show_secret   put the secret itself into the forms
+        token_url     the token endpoint of an identity provider of your own, with ``client_id``; ``check`` and ``show_secret`` find the
+                      client's secret in the variable ICEBERG_CLIENT_SECRET
+        scope         what engines ask for, such as ``openid``; empty: what each asks for by itself
+        s3_endpoint   the address of buckets, for engines that do not take it from the server; empty: AWS's own
+        s3_region     the region of those buckets
         check         ask the server first whether it has the catalog and the branch or tag
         raises        RefusedError for an engine or form that is not known; of a check, NotFoundError and UnavailableError, too
         """
-        if show_secret and credentials is None:
-            raise RefusedError("show_secret goes with credentials: name their file")
+        if show_secret and credentials is None and not client_id:
+            raise RefusedError("show_secret goes with credentials: name their file, or a token endpoint and a client id")
         config, warehouse = parse_engine(engine), warehouse_of(self.realm, self.name, ref)
-        address = EngineAddress(_server(self._session.store.settings, url), warehouse)
-        login = None if credentials is None else read_login_of(Path(credentials), warehouse)
+        server = _server(self._session.store.settings, url)
+        address = EngineAddress(server, warehouse, parse_s3_endpoint(s3_endpoint), s3_region)
+        file = None if credentials is None else Path(credentials)
+        login = engine_login(file, warehouse, token_url=token_url, client_id=client_id, scope=scope)
+        if show_secret and login is not None and not login.secret:
+            raise RefusedError(f"show_secret needs the secret of {client_id}: set the variable {CLIENT_SECRET_VARIABLE}")
         if check:
             check_warehouse(address, login)
         if login is None:

@@ -17,14 +17,16 @@ from headwater.engines.engine_configs import (
     ANY_WAREHOUSE,
     COMMENTS,
     ENGINE_CONFIGS,
+    USUAL_REGION,
     EngineAddress,
     EngineConfig,
     parse_engine,
+    parse_s3_endpoint,
     parse_server_url,
     server_url,
     warehouse_of,
 )
-from headwater.engines.engine_logins import login_config, login_notes, read_login_of
+from headwater.engines.engine_logins import CLIENT_SECRET_VARIABLE, engine_login, login_config, login_notes
 from headwater.engines.warehouse_check import check_warehouse
 from headwater.errors import RefusedError
 
@@ -80,7 +82,33 @@ ENGINE: ResultView[EngineConfig] = ResultView(
     type=FILE,
     help="The credentials of a principal, for a server that asks who calls. What is printed names where the secret is.",
 )
-@click.option("--show-secret", is_flag=True, help="Print the secret of --credentials itself.")
+@click.option("--show-secret", is_flag=True, help="Print the secret itself.")
+@click.option(
+    "--token-url",
+    metavar="URL",
+    default="",
+    help="The token endpoint of an identity provider of your own, for a server that trusts it. Goes with --client-id.",
+)
+@click.option(
+    "--client-id",
+    metavar="ID",
+    default="",
+    help="The client at that provider. --check and --show-secret find its secret in the variable ICEBERG_CLIENT_SECRET.",
+)
+@click.option(
+    "--scope",
+    metavar="SCOPE",
+    default="",
+    help="The scope that engines ask for, such as openid; many providers refuse Iceberg's default, catalog.",
+)
+@click.option(
+    "--s3-endpoint",
+    metavar="URL",
+    default="",
+    type=ParsedType("s3_endpoint", parse_s3_endpoint),
+    help="The address of buckets, for engines that do not take it from the server; default is AWS's own.",
+)
+@click.option("--s3-region", metavar="REGION", default=USUAL_REGION, show_default=True, help="The region of those buckets.")
 @prints(ENGINE)
 def client_config_command(
     session: CliSession,
@@ -93,6 +121,11 @@ def client_config_command(
     form: str | None,
     check: bool,
     show_secret: bool,
+    token_url: str,
+    client_id: str,
+    scope: str,
+    s3_endpoint: str,
+    s3_region: str,
 ) -> None:
     """Print what the user of an engine pastes to reach a catalog that `headwater serve` serves; without ENGINE, list the engines.
 
@@ -106,14 +139,18 @@ def client_config_command(
     warehouse = None if address is None else _or_usage(partial(warehouse_of, address.realm, address.name, address.ref))
     if check and warehouse is None:
         raise click.UsageError("--check goes with an engine and REALM/CATALOG")
-    if show_secret and credentials_file is None:
-        raise click.UsageError("--show-secret goes with --credentials FILE")
-    served = EngineAddress(url or _or_usage(partial(server_url, session.settings)), warehouse or ANY_WAREHOUSE)
+    if show_secret and credentials_file is None and not client_id:
+        raise click.UsageError("--show-secret goes with --credentials FILE, or with --token-url and --client-id")
+    server = url or _or_usage(partial(server_url, session.settings))
+    served = EngineAddress(server, warehouse or ANY_WAREHOUSE, s3_endpoint, s3_region)
     if engine is None:
         session.show_all(ENGINE, [config.filled(served) for config in ENGINE_CONFIGS])
         return
     notes: Mapping[str, str] = {}
-    login = None if credentials_file is None else read_login_of(credentials_file, warehouse)
+    make = partial(engine_login, credentials_file, warehouse, token_url=token_url, client_id=client_id, scope=scope)
+    login = make() if credentials_file is not None and not client_id + token_url else _or_usage(make)
+    if show_secret and login is not None and not login.secret:
+        raise click.UsageError(f"--show-secret needs the secret of {client_id}: set the variable {CLIENT_SECRET_VARIABLE}")
     if check:
         check_warehouse(served, login)
     if login is None:
@@ -147,5 +184,6 @@ def config_texts(config: EngineConfig, notes: Mapping[str, str]) -> Iterator[str
 
 
 def _notes(config: EngineConfig) -> list[str]:
-    tried = f"tried with {config.tried}" if config.tried else "never run with Headwater: taken from the engine's documentation"
+    never = "never run with Headwater: taken from the engine's documentation"
+    tried = f"tried with {config.tried} ({config.run})" if config.tried else never
     return [f"{config.title}: {tried}", f"needs: {config.needs}", f"files: {config.storage}"]

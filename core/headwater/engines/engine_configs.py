@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from string import Template
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from headwater.catalogs.catalog_definition import checked_catalog_name
 from headwater.errors import RefusedError
@@ -20,10 +20,11 @@ from headwater.store.ids import checked_realm_id
 
 SHELL = "bash"
 """The language whose words have to be quoted."""
-COMMENTS = {"ini": "#", "javascript": "//", "python": "#", "sql": "--", "yaml": "#", SHELL: "#"}
+COMMENTS = {"go": "//", "ini": "#", "javascript": "//", "python": "#", "rust": "//", "sql": "--", "yaml": "#", SHELL: "#"}
 """How a comment begins in each language."""
 ANY_WAREHOUSE = "REALM/CATALOG"
 """What is shown where no warehouse was named."""
+USUAL_REGION = "us-east-1"
 ANY_LOCATION = "BASE_LOCATION"
 """What is shown in place of a catalog's base location, which only a store knows."""
 _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/[A-Za-z0-9._~/-]*)?")
@@ -38,10 +39,14 @@ class EngineAddress:
 
     url           of the server, without ``/iceberg``
     warehouse     REALM/CATALOG or REALM/CATALOG@REFERENCE
+    s3_endpoint   of buckets, for engines that do not take it from the server; empty: AWS's own
+    s3_region     of buckets, for the same engines
     """
 
     url: str
     warehouse: str
+    s3_endpoint: str = ""
+    s3_region: str = USUAL_REGION
 
     @property
     def uri(self) -> str:
@@ -78,8 +83,15 @@ class EngineAddress:
     def words(self, language: str) -> Mapping[str, str]:
         """What stands for the variables of a form in this language."""
         words = {"uri": self.uri, "url": self.url, "warehouse": self.warehouse, "config": self.config_url, "name": self.name}
-        words |= {"nessie": self.nessie, "reference": self.reference, "location": ANY_LOCATION}
+        words |= {"nessie": self.nessie, "reference": self.reference, "location": ANY_LOCATION, "s3_region": self.s3_region}
+        words |= self._s3_words()
         return {name: shlex.quote(word) for name, word in words.items()} if language == SHELL else words
+
+    def _s3_words(self) -> Mapping[str, str]:
+        """The address of buckets as DuckDB and Trino are told it."""
+        endpoint = urlsplit(self.s3_endpoint or f"https://s3.{self.s3_region}.amazonaws.com")
+        lines = f"\ns3.endpoint={self.s3_endpoint}\ns3.path-style-access=true" if self.s3_endpoint else ""
+        return {"s3_host": endpoint.netloc, "s3_ssl": str(endpoint.scheme == "https").lower(), "s3_lines": lines}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +120,7 @@ class EngineConfig:
 
     needs         what has to be installed
     tried         the versions that used a server of Headwater; empty: none ever did, and the text is from the engine's documentation
+    run           the month in which tests last ran these versions with what is printed
     storage       by what the engine reaches the tables' files
     """
 
@@ -117,6 +130,7 @@ class EngineConfig:
     tried: str
     storage: str
     forms: tuple[ConfigForm, ...]
+    run: str = "2026-11"
 
     def filled(self, address: EngineAddress) -> EngineConfig:
         """Fill the address of a catalog into every form."""
@@ -159,6 +173,48 @@ spark.sql.catalog.$name.warehouse $location
 """
 )
 SPARK_FILE = "conf/spark-defaults.conf"
+TRINO_REST = """\
+connector.name=iceberg
+iceberg.catalog.type=rest
+iceberg.rest-catalog.uri=$uri
+iceberg.rest-catalog.warehouse=$warehouse
+iceberg.rest-catalog.nested-namespace-enabled=true
+"""
+TRINO_FOLDERS = (
+    TRINO_REST
+    + """\
+iceberg.register-table-procedure.enabled=true
+fs.hadoop.enabled=true
+"""
+)
+TRINO_S3 = (
+    TRINO_REST
+    + """\
+iceberg.rest-catalog.vended-credentials-enabled=true
+fs.native-s3.enabled=true
+s3.region=$s3_region$s3_lines
+"""
+)
+TRINO_FILE = "etc/catalog/$name.properties"
+FLINK_REST = """\
+CREATE CATALOG $name WITH ('type' = 'iceberg', 'catalog-type' = 'rest',
+  'uri' = '$uri', 'warehouse' = '$warehouse'$more);
+"""
+FLINK_VENDED = ",\n  'header.X-Iceberg-Access-Delegation' = 'vended-credentials'"
+FLINK_SELECT = "SELECT * FROM $name.sales.orders;\n"
+RUST_FILE, GO_FILE = "src/catalog.rs", "catalog.go"
+RUST_HEAD = """\
+pub async fn open_catalog() -> iceberg::Result<impl iceberg::Catalog> {
+    use iceberg::CatalogBuilder;
+"""
+RUST_PROPERTIES = """\
+    let properties = [("uri", "$uri"), ("warehouse", "$warehouse"),
+        ("header.X-Iceberg-Access-Delegation", "vended-credentials")$more];
+    iceberg_catalog_rest::RestCatalogBuilder::default()
+        .with_storage_factory(std::sync::Arc::new(iceberg_storage_opendal::OpenDalResolvingStorageFactory::new()))
+        .load("$name", properties.map(|(name, value)| (name.to_string(), value.to_string())).into()).await
+}
+"""
 
 ENGINE_CONFIGS = (
     EngineConfig(
@@ -250,8 +306,8 @@ SELECT * FROM $name.sales.orders;
                 "sql",
                 """\
 INSTALL httpfs; LOAD httpfs; INSTALL iceberg; LOAD iceberg;
-CREATE SECRET (TYPE s3, KEY_ID 'your-key-id', SECRET 'your-secret', REGION 'us-east-1',
-  ENDPOINT 's3.us-east-1.amazonaws.com', URL_STYLE 'path', USE_SSL true);
+CREATE SECRET (TYPE s3, KEY_ID 'your-key-id', SECRET 'your-secret', REGION '$s3_region',
+  ENDPOINT '$s3_host', URL_STYLE 'path', USE_SSL $s3_ssl);
 ATTACH '$warehouse' AS $name (TYPE iceberg, ENDPOINT '$uri', AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none');
 SELECT * FROM $name.sales.orders;
 """,
@@ -297,38 +353,57 @@ print(polars.scan_iceberg(orders, storage_options={k: v for k, v in orders.io.pr
     EngineConfig(
         "trino",
         "Trino",
-        "Trino; its coordinator and workers have to reach the server",
-        "",
-        "Trino's file system: fs.native-s3.enabled=true, and s3.region, s3.endpoint, s3.aws-access-key; no local folders",
+        "Trino 476 or newer; its coordinator and workers have to reach the server",
+        "Trino 476",
+        "the form folders those that every worker has; the form s3 buckets, by credentials that the server gives clients",
         (
-            ConfigForm(
-                "properties",
-                "ini",
-                """\
-connector.name=iceberg
-iceberg.catalog.type=rest
-iceberg.rest-catalog.uri=$uri
-iceberg.rest-catalog.warehouse=$warehouse
-""",
-                "etc/catalog/$name.properties",
-            ),
+            ConfigForm("folders", "ini", TRINO_FOLDERS, TRINO_FILE),
+            ConfigForm("s3", "ini", TRINO_S3, TRINO_FILE),
         ),
     ),
     EngineConfig(
         "flink",
         "Flink",
-        "Flink, with iceberg-flink-runtime of its version in lib/",
-        "",
-        _OF_JAVA,
+        "Flink, with iceberg-flink-runtime of its version, hadoop-client-api and hadoop-client-runtime in lib/",
+        "Flink 2.1.1 with Iceberg 1.11.0 and Hadoop 3.4.3",
+        "folders as Flink does; the form s3 buckets, with iceberg-aws-bundle in lib/, by credentials that the server gives clients",
+        (
+            ConfigForm("sql", "sql", FLINK_REST.replace("$more", "") + FLINK_SELECT),
+            ConfigForm("s3", "sql", FLINK_REST.replace("$more", FLINK_VENDED) + FLINK_SELECT),
+        ),
+    ),
+    EngineConfig(
+        "iceberg-rust",
+        "Rust",
+        "cargo add iceberg iceberg-catalog-rest iceberg-storage-opendal, each of version 0.10",
+        "iceberg-rust 0.10.1",
+        "OpenDAL: folders, and buckets by credentials that the server gives clients",
+        (ConfigForm("rust", "rust", RUST_HEAD + RUST_PROPERTIES.replace("$more", ""), RUST_FILE),),
+    ),
+    EngineConfig(
+        "iceberg-go",
+        "Go",
+        "go get github.com/apache/iceberg-go@v0.7.0",
+        "iceberg-go 0.7.0",
+        "folders; buckets with the import of github.com/apache/iceberg-go/io/gocloud, which was not tried",
         (
             ConfigForm(
-                "sql",
-                "sql",
+                "go",
+                "go",
                 """\
-CREATE CATALOG $name WITH ('type' = 'iceberg', 'catalog-type' = 'rest',
-  'uri' = '$uri', 'warehouse' = '$warehouse');
-SELECT * FROM $name.sales.orders;
+package main
+
+import (
+	"context"
+
+	"github.com/apache/iceberg-go/catalog/rest"
+)
+
+func openCatalog(ctx context.Context) (*rest.Catalog, error) {
+	return rest.NewCatalog(ctx, "$name", "$uri", rest.WithWarehouseLocation("$warehouse"))
+}
 """,
+                GO_FILE,
             ),
         ),
     ),
@@ -401,7 +476,14 @@ curl -s $config
         ),
     ),
 )
-ALIASES = {"javascript": "iceberg-js", "js": "iceberg-js", "pyspark": "spark", "python": "pyiceberg"}
+ALIASES = {
+    "go": "iceberg-go",
+    "javascript": "iceberg-js",
+    "js": "iceberg-js",
+    "pyspark": "spark",
+    "python": "pyiceberg",
+    "rust": "iceberg-rust",
+}
 
 
 def parse_engine(text: str) -> EngineConfig:
@@ -429,6 +511,14 @@ def parse_server_url(text: str) -> str:
     if not _URL.fullmatch(text):
         raise RefusedError(f"{text!r} is no URL of a server: write for example http://127.0.0.1:8181")
     return text.rstrip("/").removesuffix(_MOUNT).rstrip("/")
+
+
+def parse_s3_endpoint(text: str) -> str:
+    """The URL of an object store; empty: AWS's own. Raises RefusedError for another form."""
+    url = text.rstrip("/")
+    if url and (not _URL.fullmatch(url) or urlsplit(url).path):
+        raise RefusedError(f"{text!r} is not the URL of an object store: write for example https://s3.example.com")
+    return url
 
 
 def server_url(settings: Settings) -> str:

@@ -6,14 +6,16 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Mapping
 from typing import Any
 
 from headwater.engines.engine_configs import EngineAddress
-from headwater.engines.engine_logins import EngineLogin
+from headwater.engines.engine_logins import CLIENT_SECRET_VARIABLE, EngineLogin
 from headwater.errors import HeadwaterError, NotFoundError, RefusedError, UnavailableError
 
 _CHECK_SECONDS = 10
 _ANSWER_BYTES = 1 << 20
+_SHOWN = 300
 
 
 def check_warehouse(address: EngineAddress, login: EngineLogin | None = None) -> None:
@@ -29,13 +31,37 @@ def check_warehouse(address: EngineAddress, login: EngineLogin | None = None) ->
 
 
 def _token(address: EngineAddress, login: EngineLogin) -> str:
-    secret = login.credentials.client_secret
-    fields = {"grant_type": "client_credentials", "client_id": login.client_id, "client_secret": secret, "scope": "catalog"}
+    if not login.secret:
+        raise RefusedError(
+            f"a check as {login.client_id!r} needs its secret: set the variable {CLIENT_SECRET_VARIABLE}, or leave the check out"
+        )
+    fields = {"grant_type": "client_credentials", "client_id": login.client_id, "client_secret": login.secret}
+    if login.token_url:
+        return _provider_token(login.token_url, fields | ({"scope": login.scope} if login.scope else {}))
+    fields["scope"] = login.scope or "catalog"
     document = _answer(address, urllib.request.Request(address.token_uri, urllib.parse.urlencode(fields).encode()))
     try:
         return str(document["access_token"])
     except KeyError:
         raise _not_rest(address) from None
+
+
+def _provider_token(url: str, fields: Mapping[str, str]) -> str:
+    """The token that an identity provider gives a client."""
+    request = urllib.request.Request(url, urllib.parse.urlencode(fields).encode())
+    try:
+        with urllib.request.urlopen(request, timeout=_CHECK_SECONDS) as answer:
+            return str(json.loads(answer.read(_ANSWER_BYTES))["access_token"])
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            reason = refusal.read(_ANSWER_BYTES).decode(errors="replace")[:_SHOWN]
+        raise RefusedError(
+            f"{url} responds {refusal.code} to client {fields['client_id']!r}: {reason}; check its secret and --scope"
+        ) from refusal
+    except OSError as fault:
+        raise UnavailableError(f"{url} cannot be reached: {getattr(fault, 'reason', fault)}") from fault
+    except (ValueError, LookupError, TypeError) as fault:
+        raise RefusedError(f"{url} is not a token endpoint of OAuth2: check --token-url") from fault
 
 
 def _answer(address: EngineAddress, request: urllib.request.Request) -> dict[str, Any]:

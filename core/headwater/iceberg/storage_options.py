@@ -35,7 +35,7 @@ _log = structlog.get_logger()
 
 _AREAS = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs"}
 """Of each scheme, the storage whose options it takes. Local files take none."""
-_COMMON = ("location", "realm", "catalog", "endpoint", "client_endpoint", "anonymous")
+_COMMON = ("location", "realm", "catalog", "endpoint", "client_endpoint", "send_endpoint", "anonymous")
 _TAKEN = {
     "s3": (
         "region",
@@ -114,6 +114,7 @@ class StorageOptions(_UnshownStruct, frozen=True, kw_only=True, forbid_unknown_f
     realm, catalog    whose tables it is for; empty: everybody's
     endpoint          an ``http`` or ``https`` URL; empty: the cloud's own
     client_endpoint   the address of the same storage for clients, where that differs
+    send_endpoint     whether clients are sent the address; False: they have it from elsewhere
     path_style        whether the bucket stands in the path of a URL; None: if there is an endpoint
     role_arn          a role of AWS to take on, by credentials of the environment
     service_account   an account of Google to act as, by credentials of the environment
@@ -127,6 +128,7 @@ class StorageOptions(_UnshownStruct, frozen=True, kw_only=True, forbid_unknown_f
     catalog: str = ""
     endpoint: str = ""
     client_endpoint: str = ""
+    send_endpoint: bool = True
     anonymous: bool = False
     region: str = ""
     path_style: bool | None = None
@@ -225,7 +227,7 @@ class StorageOptions(_UnshownStruct, frozen=True, kw_only=True, forbid_unknown_f
 
     def client_config(self) -> dict[str, str]:
         """What clients may know, under the names by which they know it: the address and its spelling, never a credential."""
-        endpoint = self.client_endpoint or self.endpoint
+        endpoint = (self.client_endpoint or self.endpoint) if self.send_endpoint else ""
         if self.area == "gs":
             return {"gcs.service.host": endpoint} if endpoint else {}
         if self.area != "s3":

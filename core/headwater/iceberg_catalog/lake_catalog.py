@@ -60,7 +60,7 @@ class IcebergCatalog:
         self.session = session
         session.watch_takes(FileTakes(session.rows, session.id, storage).take_up)
         self.purges = TablePurges(store, session, tables)
-        self.namespaces = LakeNamespaces(session, own=chosen.own)
+        self.namespaces = LakeNamespaces(session, own=chosen.own, warehouse=chosen.warehouse)
         self.tables = LakeTables(session, tables, self.purges, warehouse=chosen.warehouse, check_text=chosen.check_table)
         self.views = LakeViews(session, views, warehouse=chosen.warehouse, check_text=chosen.check_view)
         self.commits = LakeCommits(session, ContentPuts(session, tables, self.tables, self.views, own=chosen.own))

@@ -29,9 +29,10 @@ from headwater.errors import ConflictError, RefusedError, UnavailableError, Unkn
 from headwater.iceberg.metadata_json import split_metadata
 from headwater.iceberg.plain_metadata import plain_metadata
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
+from headwater.iceberg_catalog.content_locations import default_location
 from headwater.iceberg_catalog.lake_documents import Document, document_uuid, has_same_data
 from headwater.iceberg_catalog.lake_errors import AlreadyExistsError
-from headwater.iceberg_catalog.lake_files import LakeFiles, default_location
+from headwater.iceberg_catalog.lake_files import LakeFiles
 from headwater.iceberg_catalog.lake_namespaces import check_namespace
 from headwater.iceberg_catalog.lake_values import KeyPage, TableCommit, ViewCommit
 from headwater.iceberg_catalog.lake_versions import C, L, LakeKind, LakeVersions, PresentVersion, check_keeps_uuid

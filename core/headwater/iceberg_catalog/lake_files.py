@@ -14,7 +14,7 @@ from uuid import UUID
 
 import structlog
 
-from headwater.catalogs import PURGING, ClaimOwner, ContentKey, Namespace
+from headwater.catalogs import PURGING, ClaimOwner, ContentKey
 from headwater.catalogs.known_metadata import own_name
 from headwater.errors import ConflictError, RefusedError
 from headwater.iceberg.filesystem import LakeStorage
@@ -26,13 +26,10 @@ from headwater.iceberg.table_places import (
     stated_files,
     stated_places,
 )
-from headwater.iceberg_catalog.branch_session import BranchSession, BranchState
+from headwater.iceberg_catalog.branch_session import BranchSession
 
 _log = structlog.get_logger()
-LOCATION = "location"
-"""The property of a namespace that says where its tables lie."""
 _METADATA_PATH = "write.metadata.path"
-_UNFIT = re.compile(r"[^\w.=@+-]|^\.+$")
 _NUMBERED = re.compile(r"(\d+)-[\w-]{36}(?:\.\w+)?\.metadata\.json")
 
 
@@ -166,25 +163,3 @@ class LakeFiles:
                 self.storage.delete(location)
             except Exception as fault:  # noqa: BLE001  whatever a driver raises; the commit's own error is what counts
                 _log.debug("a metadata file of a commit that did not happen was left", location=location, fault=str(fault))
-
-
-def default_location(state: BranchState, key: ContentKey, *, unique: UUID, warehouse: str) -> str:
-    """A unique place for a new table, below the nearest namespace's location, or else below the warehouse.
-
-    A new table in the place of a dropped or renamed one would share its files.
-
-    unique        of the table
-    """
-    base, rest = warehouse, key.elements
-    namespaces = state.find_many(list(key.ancestors()))
-    for ancestor in key.ancestors():
-        namespace = namespaces.get(ancestor)
-        if isinstance(namespace, Namespace) and namespace.properties.get(LOCATION):
-            base, rest = namespace.properties[LOCATION], key.elements[len(ancestor.elements) :]
-            break
-    return "/".join([base.rstrip("/"), *map(_folder, rest)]) + f"_{unique.hex}"
-
-
-def _folder(element: str) -> str:
-    """A key's element as the name of a folder, valid in every storage and every kind of URL."""
-    return _UNFIT.sub("_", element)

@@ -8,6 +8,7 @@ from headwater.catalogs import ContentKey, ContentType, Delete, Namespace, Put, 
 from headwater.errors import RefusedError
 from headwater.iceberg.property_rules import check_properties
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
+from headwater.iceberg_catalog.content_locations import LOCATION, namespace_location
 from headwater.iceberg_catalog.lake_errors import (
     AlreadyExistsError,
     NamespaceNotEmptyError,
@@ -22,11 +23,13 @@ class LakeNamespaces:
     """The namespaces of a reference.
 
     own           properties that the owner of the process has configured: a namespace that has the same one chooses nothing by it
+    warehouse     below which new tables lie; None: the catalog's base location
     """
 
-    def __init__(self, session: BranchSession, *, own: Mapping[str, str]) -> None:
+    def __init__(self, session: BranchSession, *, own: Mapping[str, str], warehouse: str | None = None) -> None:
         self._session = session
         self._own = own
+        self._warehouse = warehouse or session.catalog.definition.base_location
 
     def list_children(self, parent: ContentKey | None, *, token: str | None = None, limit: int | None = None) -> KeyPage:
         """List the namespaces directly below one; None: at the top.
@@ -44,12 +47,13 @@ class LakeNamespaces:
     def create(
         self, key: ContentKey, properties: Mapping[str, object], *, request: RequestKey | None = None
     ) -> Mapping[str, str]:
-        """Create a namespace, and the missing ones above it, in one commit; returns its properties.
+        """Create a namespace, and the missing ones above it, in one commit; returns what ``read_located_properties`` does.
 
         raises        AlreadyExistsError · NoSuchNamespaceError where what stands above is no namespace
         """
         checked = _checked(key, properties)
         check_properties(checked, of=f"namespace {key}", own=self._own)
+        located: list[dict[str, str]] = []
 
         def plan(state: BranchState) -> BranchChange:
             contents = state.find_many([key, *key.ancestors()])
@@ -58,16 +62,17 @@ class LakeNamespaces:
             for ancestor, content in contents.items():
                 if not isinstance(content, Namespace):
                     raise NoSuchNamespaceError(f"{dotted(ancestor)} is no namespace: nothing can be created below it")
+            located.append(self._located(state, key, checked))  # here: a read after the commit could fail
             above = [Put(ancestor, Namespace()) for ancestor in key.ancestors() if ancestor not in contents]
             return BranchChange(operations=[*above, Put(key, Namespace(properties=checked))], message=f"create namespace {key}")
 
         earlier = self._session.carry_out(plan, keys=[key], request=request)
         if earlier is None:
-            return checked
+            return located[-1]
         present = self._session.state()
         is_shown = present.is_namespace(key) and self._session.may_show(present, key)
         state = present if is_shown else self._session.state_of(earlier)  # it may have been dropped since
-        return dict(_read(state, key).properties)
+        return self._located(state, key, _read(state, key).properties)
 
     def drop(self, key: ContentKey, *, request: RequestKey | None = None) -> None:
         """Drop an empty namespace; raises NoSuchNamespaceError and NamespaceNotEmptyError."""
@@ -88,6 +93,19 @@ class LakeNamespaces:
     def read_properties(self, key: ContentKey) -> Mapping[str, str]:
         """Read a namespace's properties; raises NoSuchNamespaceError."""
         return dict(_read(self._session.state(), key).properties)
+
+    def read_located_properties(self, key: ContentKey) -> Mapping[str, str]:
+        """Read a namespace's properties with the location of its new tables; raises NoSuchNamespaceError.
+
+        Where no location is stored, the computed one is added: Trino creates tables only in a namespace that has one.
+        """
+        state = self._session.state()
+        return self._located(state, key, _read(state, key).properties)
+
+    def _located(self, state: BranchState, key: ContentKey, properties: Mapping[str, str]) -> dict[str, str]:
+        if properties.get(LOCATION) or not self._warehouse:
+            return dict(properties)
+        return {**properties, LOCATION: namespace_location(state, key, warehouse=self._warehouse)}
 
     def update_properties(
         self,

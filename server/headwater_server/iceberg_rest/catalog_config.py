@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
-from headwater_server.call import Answer, Call
+from headwater.catalogs import Catalogs
+from headwater.realms import RealmRegistry, RealmState
+from headwater_server.call import Answer, Call, ServedStore
 from headwater_server.iceberg_rest.addresses import LEVEL_SEPARATOR
 from headwater_server.iceberg_rest.models import CatalogConfig, ConfigQuery
 from headwater_server.lake_sessions import open_for
@@ -35,6 +37,24 @@ def config_handler(endpoints: Callable[[], list[str]]) -> Callable[[Call[ConfigQ
 def realm_of_warehouse(path: Mapping[str, str], query: ConfigQuery) -> str:
     """The realm that a query's warehouse names; raises NotFoundError and RefusedError for a text that names none."""
     return WarehouseAddress.from_warehouse(query.warehouse).realm
+
+
+def with_only_warehouse(served: ServedStore, query: ConfigQuery) -> ConfigQuery:
+    """The query with the only catalog that is served where it names no warehouse, as clients that were never given one ask."""
+    return query if query.warehouse else ConfigQuery(_only_warehouse(served))
+
+
+def _only_warehouse(served: ServedStore) -> str:
+    """The warehouse of the only catalog of all served realms; empty where there is none, or several."""
+    found: list[str] = []
+    registry = RealmRegistry(served.store)
+    for realm in registry.list_realms().complete():
+        if realm.state is RealmState.ACTIVE and served.serves(realm.id):
+            catalogs = Catalogs(registry.open_realm(realm.id)).list_catalogs().complete()
+            found += [f"{realm.id}/{catalog.name}" for catalog in catalogs]
+            if len(found) > 1:
+                return ""
+    return found[0] if found else ""
 
 
 def catalog_config(

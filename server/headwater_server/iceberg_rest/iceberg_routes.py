@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from headwater_server.iceberg_rest.catalog_config import config_handler, realm_of_warehouse
+from headwater_server.iceberg_rest.catalog_config import config_handler, realm_of_warehouse, with_only_warehouse
 from headwater_server.iceberg_rest.document_shapes import DOCUMENT_SHAPES
 from headwater_server.iceberg_rest.error_meanings import ERROR_MEANINGS
 from headwater_server.iceberg_rest.missed_paths import path_advice
@@ -104,6 +104,7 @@ def iceberg_table() -> RouteTable:
         summary="Say how a warehouse is reached, and which operations are served.",
         query=ConfigQuery,
         realm_of=realm_of_warehouse,
+        complete_query=with_only_warehouse,
         answers={200: CatalogConfig},
         errors=_READ,
     )

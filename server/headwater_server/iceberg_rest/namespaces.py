@@ -39,8 +39,8 @@ def answer_namespace_creation(call: Call[None, CreateNamespaceRequest]) -> Answe
     def create(request: RequestKey | None) -> Answer:
         session, key = session_of(call), ContentKey(tuple(call.body.namespace))
         check_creation(session, Privilege.NAMESPACE_CREATE, key)
-        stored = session.lake.namespaces.create(key, call.body.properties or {}, request=request)
-        return Answer(body=NamespaceResponse(key.elements, dict(stored)))
+        properties = session.lake.namespaces.create(key, call.body.properties or {}, request=request)
+        return Answer(body=NamespaceResponse(key.elements, dict(properties)))
 
     return answer_once(call, create)
 
@@ -48,7 +48,7 @@ def answer_namespace_creation(call: Call[None, CreateNamespaceRequest]) -> Answe
 def answer_namespace(call: Call[None, None]) -> Answer:
     session, key = session_of(call), parse_namespace(call.path["namespace"])
     check_content(session, Privilege.NAMESPACE_READ_PROPERTIES, key)
-    return Answer(body=NamespaceResponse(key.elements, dict(session.lake.namespaces.read_properties(key))))
+    return Answer(body=NamespaceResponse(key.elements, dict(session.lake.namespaces.read_located_properties(key))))
 
 
 def answer_namespace_check(call: Call[None, None]) -> Answer:

@@ -23,7 +23,7 @@ from headwater.realms import (
     waste_login,
 )
 from headwater_server.call import ServedStore
-from headwater_server.caller import Caller, NotProvenError
+from headwater_server.caller import Caller, MissingTokenError, NotProvenError
 from headwater_server.identity.access_tokens import AccessTokens, TokenClaims, is_own_token, token_digest
 from headwater_server.identity.hash_slots import HashSlots
 from headwater_server.identity.issuer_file import TrustedIssuer
@@ -224,13 +224,13 @@ class CallerProof:
 
 
 def bearer_token(headers: Mapping[str, str]) -> str:
-    """The token that a request shows; raises NotProvenError where it shows none."""
-    text = headers.get("authorization", "")
+    """The token that a request shows; raises MissingTokenError where it shows none."""
+    text = headers.get("authorization", "").strip()
     if not text.lower().startswith(_BEARER):
-        raise NotProvenError(
+        raise MissingTokenError(
             "this needs a token: send the header Authorization with Bearer and a token of /iceberg/v1/oauth/tokens"
         )
-    return text[len(_BEARER) :].strip()
+    return text[len(_BEARER) :].lstrip()
 
 
 def _foreign_token() -> NotProvenError:

@@ -8,7 +8,9 @@ be another table's.
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from headwater.access import ForbiddenError
 from headwater.catalogs import ContentKey
@@ -91,13 +93,26 @@ _CODES: Final = {
 _NESSIE_CODES: Final = {meaning.type for meaning in NESSIE_MEANINGS.values()}
 
 
-def nessie_error_body(facts: ErrorFacts) -> dict[str, Any]:
+class NessieError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """The body of an answer to an error, as Nessie's API has it.
+
+    error_details  for clients that name level 2 of the specification or a later one
+    """
+
+    status: int
+    reason: str
+    message: str
+    error_code: str
+    error_details: ErrorDetailsBody | None = None
+
+
+def nessie_error_body(facts: ErrorFacts) -> NessieError:
     """The body of an answer to an error, never with a stack."""
     status = facts.meaning.status
     code = facts.meaning.type if facts.meaning.type in _NESSIE_CODES else _CODES.get(status, "UNKNOWN")
-    body = {"status": status, "reason": HTTPStatus(status).phrase, "message": facts.message, "errorCode": code}
     details = _details_of(facts.error) if reads_details(facts.headers.get(CLIENT_SPEC_HEADER, "")) else None
-    return body if details is None else {**body, "errorDetails": details}
+    reason = HTTPStatus(status).phrase
+    return NessieError(status=status, reason=reason, message=facts.message, error_code=code, error_details=details)
 
 
 def reads_details(header: str) -> bool:

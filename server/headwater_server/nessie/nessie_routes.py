@@ -15,7 +15,7 @@ from headwater_server.nessie.entry_answers import entry_routes
 from headwater_server.nessie.history_answers import history_routes
 from headwater_server.nessie.listed_references import listed_references_routes
 from headwater_server.nessie.namespace_answers import namespace_routes
-from headwater_server.nessie.nessie_errors import NESSIE_MEANINGS, nessie_error_body
+from headwater_server.nessie.nessie_errors import NESSIE_MEANINGS, NessieError, nessie_error_body
 from headwater_server.nessie.nessie_session import realm_of_nessie
 from headwater_server.nessie.recent_answers import recent_routes
 from headwater_server.nessie.reference_answers import reference_routes
@@ -45,4 +45,5 @@ def nessie_table() -> RouteTable:
         advice=nessie_path_advice,
         fold=fold_path,
         error_body=nessie_error_body,
+        error_shape=NessieError,
     )
