@@ -37,6 +37,7 @@ from headwater.store import RealmId
 from headwater.tasks import TaskState
 from headwater_operator.resource.reasons import CONDITIONS, Standing, reason_named
 from headwater_operator.runtime.informer_cache import CachedResource
+from headwater_operator.runtime.served_schema import SchemaOlderError
 
 MESSAGE_LIMIT = 1024
 """The longest message in characters; the API allows 32 KiB."""
@@ -126,7 +127,7 @@ LONG_SECONDS = 86_400
 FOREIGN = ("ManagedByAnother", "RealmManagedByAnother")
 """The refusals of what belongs to another resource."""
 _OF_THE_REALM = ("RealmMissing", "RealmNotActive", "RealmDeleting", "RealmManagedByAnother")
-_NOT_ACCEPTED = ("SpecInvalid", "Refused")
+_NOT_ACCEPTED = ("SpecInvalid", "SchemaOlder", "Refused")
 _UNSURE = ("OutcomeUnknown", "InternalError")
 _ENDED_PURGES = ("TaskDeadLettered", "TaskCancelled")
 _SETTLED = (RealmState.ACTIVE, RealmState.INACTIVE)
@@ -277,6 +278,7 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (ManifestError, "SpecInvalid"),
     (UnknownOutcomeError, "OutcomeUnknown"),
     (UnavailableError, "Unavailable"),
+    (SchemaOlderError, "SchemaOlder"),
     (RefusedError, "Refused"),
     (CorruptionError, "Unreadable"),
     (SwapConflictError, "Conflict"),

@@ -162,6 +162,15 @@ _ALL: tuple[Reason, ...] = (
         "Change what the message names, or put right what it contradicts. A Secret in the way is looked for every 20 seconds.",
     ),
     Reason(
+        "SchemaOlder",
+        ("Accepted", *_STALLS),
+        "Warning",
+        "An older custom resource definition in the cluster drops fields of the resource, or has dropped some. Nothing is done, so that "
+        "nothing is removed that only seems to be asked for no more. While such a definition is served, nothing is written to the resource "
+        "either, and only the event, the operator's `/readyz`, the metric `headwater_operator_schema_older` and `helm test` report it.",
+        "Apply the definitions of the operator's chart, then the manifest of the resource.",
+    ),
+    Reason(
         "ManagedByAnother",
         ("Ready", "Stalled", "Accepted", "Deleting"),
         "Warning",
