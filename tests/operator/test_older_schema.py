@@ -148,7 +148,7 @@ def test_catalogs_stand_still_as_well(make_desk: Callable[..., Desk]) -> None:
         desk.go_on(700, step=50)
 
         assert desk.namespace.read("Catalog", "sales")["metadata"]["resourceVersion"] == version
-        with pytest.raises(SchemaOlderError, match="spec.roles.*apply the CRDs"):
+        with pytest.raises(SchemaOlderError, match=r"spec\.roles.*apply the CRDs"):
             ServedSchemas(desk.api, desk.clock).check("Catalog")
 
 
