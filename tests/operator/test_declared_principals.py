@@ -147,17 +147,32 @@ def test_access_that_is_declared_no_more_is_taken_away(ready: Desk) -> None:
 
     assert is_disabled(ready, "etl")
     assert is_disabled(ready, "connection.sales")
-    assert [name for name in NAMES.values() if ready.namespace.find("Secret", name) is not None] == []
     assert ready.reason("Catalog", "sales", "CredentialsAvailable") == ("", "")
+    assert None not in [ready.namespace.find("Secret", name) for name in NAMES.values()]
+    ready.go_on(25 * 3600, step=1800)
+    assert [name for name in NAMES.values() if ready.namespace.find("Secret", name) is not None] == []
 
 
 def test_connection_moves_to_another_secret(ready: Desk) -> None:
     apply_all(ready, catalog={"roles": [SALES], "connection": {**CONNECTION, "secretName": "elsewhere"}})
 
-    assert ready.namespace.find("Secret", "sales-connection") is None
     assert texts(ready.namespace, "elsewhere")["warehouse"] == "acme/sales"
     assert ready.is_ready("Catalog", "sales")
     assert not is_disabled(ready, "connection.sales")
+    ready.go_on(25 * 3600, step=1800)
+    assert ready.namespace.find("Secret", "sales-connection") is None
+
+
+def test_connection_that_moves_back_has_its_credentials_again(ready: Desk) -> None:
+    before = texts(ready.namespace, "sales-connection")
+    apply_all(ready, catalog={"roles": [SALES], "connection": {**CONNECTION, "secretName": "elsewhere"}})
+    apply_all(ready)
+
+    assert texts(ready.namespace, "sales-connection") == before
+    assert logs_in(ready, "connection.sales")
+    ready.go_on(25 * 3600, step=1800)
+    assert ready.namespace.find("Secret", "elsewhere") is None
+    assert logs_in(ready, "connection.sales")
 
 
 def test_secret_of_somebody_else_is_left_alone(desk: Desk) -> None:
@@ -240,7 +255,6 @@ def test_access_is_as_declared_in_the_end_whatever_call_fails(desk: Desk, fault:
         desk.go_on(30)
         assert is_disabled(desk, "etl")
         assert is_disabled(desk, "connection.sales")
-        assert [name for name in NAMES.values() if desk.namespace.find("Secret", name) is not None] == []
 
 
 @pytest.mark.parametrize(

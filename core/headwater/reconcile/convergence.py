@@ -409,7 +409,8 @@ class _RealmConvergence:
         if not self._realms.is_realm_empty(self._realm):  # a late writer left rows: purge once more
             return _act_on_task(self._store, self._realm, SubmitTask(PURGE, self._store.clock.now()))
         # credentials first: they are all that a later realm of this id could mistake for its own
-        for principal in read_record(self._realm.acted.get(ACCESS)).principals:
+        record = read_record(self._realm.acted.get(ACCESS))
+        for principal in sorted({*record.principals, *record.kept}):
             self._credentials.of_principal(principal).remove_credentials(self._id, self._check_unchanged)
         self._credentials.remove_credentials(self._id, self._check_unchanged)
         self._realms.remove_realm(self._realm)
