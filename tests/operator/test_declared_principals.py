@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from cut_connections import FAULTS, HttpFault
 from desks import Desk, make_catalog, make_realm
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headwater.errors import RefusedError
 from headwater.realms import (
@@ -36,6 +38,8 @@ SALES = {
     "grants": [{"privileges": ["TABLE_READ_DATA"], "namespace": ["sales"], "references": "*"}],
 }
 CONNECTION = {"roles": ["sales"], "uri": "https://lake.example.org"}
+RESOURCES = st.from_regex(r"[ab]([ab.-]{0,4}[ab])?", fullmatch=True)
+PRINCIPALS = st.from_regex(r"[ab]([ab-]{0,4}[ab])?|[Aab][Aab@._-]{0,4}", fullmatch=True) | st.just("root")
 NAMES = {"etl": "acme-etl-credentials", "connection.sales": "sales-connection"}
 
 
@@ -261,17 +265,17 @@ def test_access_is_as_declared_in_the_end_whatever_call_fails(desk: Desk, fault:
     ("principal", "start"),
     [
         ("etl", "acme-etl-credentials"),
-        ("a-b", "acme-a-b-credentials"),
-        ("Etl", "acme-etl-"),
-        ("svc@corp.example", "acme-svc-corp-example-"),
-        ("x" * 128, "acme-" + "x" * 40 + "-"),
+        ("a-b", "acme.a-b.credentials"),
+        ("Etl", "acme.etl."),
+        ("svc@corp.example", "acme.svc-corp-example."),
+        ("x" * 128, "acme." + "x" * 40 + "."),
     ],
 )
 def test_name_of_a_secret_is_one_that_a_server_takes(principal: str, start: str) -> None:
     made = secret_name("acme", principal)
 
     assert made.startswith(start)
-    assert re.fullmatch(r"[a-z0-9-]+-credentials", made)
+    assert re.fullmatch(r"[a-z0-9]+([.-][a-z0-9]+)*[.-]credentials", made)
     assert len(secret_name("r" * 253, principal)) <= 253
 
 
@@ -281,6 +285,38 @@ def test_names_of_secrets_differ_where_principals_do() -> None:
 
     assert len({*names, *longest}) == 10
     assert len(connection_secret_name("c" * 253)) <= 253
+
+
+@given(st.lists(st.tuples(RESOURCES, PRINCIPALS), min_size=2, max_size=2, unique=True))
+def test_no_two_principals_of_any_realms_share_a_secret(pairs: list[tuple[str, str]]) -> None:
+    """``a`` and ``b-root`` had the same as the root of ``a-b``."""
+    assert len({secret_name(realm, principal) for realm, principal in pairs}) == 2
+
+
+def test_secret_of_an_earlier_release_keeps_its_name(desk: Desk) -> None:
+    desk.apply(make_realm(principals=[{"name": "b-root"}]))
+    desk.go_on(3)
+    made = desk.namespace.read("Secret", "acme.b-root.credentials")
+    api = desk.namespace.cluster.api
+    former = {name: made["metadata"][name] for name in ("labels", "annotations")} | {"name": "acme-b-root-credentials"}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": former, "data": made["data"]}
+    api.create_resource(desk.namespace.path("Secret"), body)
+    api.delete_resource(desk.namespace.path("Secret", "acme.b-root.credentials"))
+
+    desk.go_on(700, step=100)
+    assert desk.reason("Realm", "acme", "CredentialsAvailable") == ("True", "SecretPresent")
+    desk.annotate("Realm", "acme", rotate_principal="b-root:1")
+    desk.go_on(3)
+    assert desk.namespace.read("Secret", "acme-b-root-credentials")["data"] != made["data"]
+    assert desk.namespace.find("Secret", "acme.b-root.credentials") is None
+
+
+def test_names_of_two_realms_do_not_collide(desk: Desk) -> None:
+    desk.apply(make_realm("a-b"), make_realm("a", principals=[{"name": "b-root"}]))
+    desk.go_on(3)
+
+    assert desk.is_ready("Realm", "a-b")
+    assert desk.is_ready("Realm", "a")
 
 
 def test_realm_id_is_no_part_of_what_is_stored(ready: Desk) -> None:
