@@ -21,10 +21,12 @@ from headwater.realms import (
     create_principal,
     find_principal,
     hash_credentials,
+    list_principal_roles,
     log_in,
     new_credentials,
 )
 from headwater.store import RealmId
+from headwater.tasks import TaskQueue
 from headwater_operator.plugin.bundle_redaction import Redactor
 from headwater_operator.resource.credentials_secret import connection_secret_name, secret_name
 from kubetest import Namespace
@@ -187,6 +189,29 @@ def test_secret_of_somebody_else_is_left_alone(desk: Desk) -> None:
     assert desk.reason("Realm", "acme") == ("False", "Refused")
     assert desk.reason("Catalog", "sales") == ("False", "Refused")
     assert texts(desk.namespace, "sales-connection") == {"token": "theirs"}
+
+
+def test_secret_in_the_way_stops_nothing_else(desk: Desk) -> None:
+    desk.put_in_the_way("acme-etl-credentials")
+    desk.put_in_the_way("sales-connection")
+    other = {"name": "other", "roles": ["readers"]}
+    maintained = {"maintenance": {"expireSnapshots": {"schedule": "0 3 * * *"}}}
+    apply_all(
+        desk,
+        realm={"principals": [ETL, other], "roles": [READERS]},
+        catalog={"roles": [SALES], "connection": CONNECTION, **maintained},
+    )
+
+    assert desk.reason("Realm", "acme") == ("False", "Refused")
+    assert "acme-etl-credentials" in desk.namespace.condition("Realm", "acme", "Ready")["message"]
+    assert desk.namespace.find("Secret", "acme-other-credentials") is not None
+    assert {role.name for role in list_principal_roles(RealmRegistry(desk.store), "acme")} > {"readers"}
+    due = {task.value.kind for task in TaskQueue(desk.store).list_tasks() if task.value.is_active}
+    assert due == {"gc", "expire-snapshots"}
+    desk.namespace.cluster.api.delete_resource(desk.namespace.path("Secret", "acme-etl-credentials"))
+    desk.go_on(60)
+    assert desk.is_ready("Realm", "acme")
+    assert logs_in(desk, "etl")
 
 
 def test_connection_to_nowhere_stalls(desk: Desk) -> None:

@@ -188,6 +188,8 @@ class ReconcileResult:
         waits = tuple(StallCause(wait.reason, _told(wait)) for wait in outcome.waits)
         reports = tuple(StallCause(reason_named(notice.reason).name, notice.message) for notice in outcome.reports)
         failure = _failure(outcome.error, is_seen=is_seen) if outcome.error else None
+        if failure is not None and outcome.more_errors:
+            failure = StallCause(failure.reason, f"{failure.message}; and {len(outcome.more_errors)} more steps failed")
         if failure is None and not is_seen and not (refused or waits):
             failure = StallCause("StoreUnavailable", "the store did not answer when it was asked how things stand")
         ended = tuple(notice for notice in reports if notice.reason in _ENDED_PURGES)

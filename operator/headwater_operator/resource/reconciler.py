@@ -413,5 +413,7 @@ def _log_pass(outcome: ReconcileOutcome | Exception, word: str, *, is_news: bool
     told: dict[str, Any] = {name: list(lines) for name, lines in notices.items() if lines}
     if outcome.error is not None:
         told["error"] = f"{type(outcome.error).__name__}: {outcome.error}"
+    if outcome.more_errors:
+        told["more_errors"] = [f"{type(error).__name__}: {error}" for error in outcome.more_errors]
     tell = log.info if (told and is_news) or outcome.steps or word == "released" else log.debug
     tell("reconciled", outcome=word, **told)
