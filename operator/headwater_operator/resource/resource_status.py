@@ -18,6 +18,7 @@ import msgspec
 
 from headwater.catalogs import CatalogState
 from headwater.clock import Clock, Micros, as_text
+from headwater.outcome_text import outcome_sentence
 from headwater.realms import RealmState
 from headwater.reconcile import (
     CatalogDescription,
@@ -304,6 +305,8 @@ def _lake_work(work: LakeWorkDescription, now: Micros) -> dict[str, Any]:
         shown |= {"state": str(task.state), "task": task.id, **_progress(task), **_told_of(task, now)}
         if task.state is TaskState.WAITING and task.error and "message" not in shown:
             shown["message"] = cut_message(" ".join(task.error.split()), SENTENCE)  # why it was put off, such as a stop
+        if task.state is TaskState.SUCCEEDED and (outcome := outcome_sentence(task.kind, task.outcome)):
+            shown["message"] = cut_message(outcome, SENTENCE)
     if work.next is not None:
         shown["nextTime"] = as_text(work.next)
     if work.last is not None and work.last.finished is not None:
@@ -374,8 +377,8 @@ def _task(task: TaskDescription, now: Micros) -> dict[str, Any]:
 
 
 def _progress(task: TaskDescription) -> dict[str, Any]:
-    """Numbers, once there are any. A total of zero is an unknown one."""
-    if not task.unit:
+    """Numbers, once there are any. A total of zero is an unknown one; of a task that has ended, its outcome is shown instead."""
+    if not task.unit or not task.state.is_active:
         return {}
     return {"done": task.done, "unit": task.unit, **({"total": task.total} if task.total else {})}
 
