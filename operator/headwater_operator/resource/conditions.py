@@ -267,7 +267,7 @@ def catalog_conditions(
     if not verdict.is_foreign:
         conditions.append(_imports(catalog, former, now))
         conditions.append(_lake_work(catalog, former, now))
-        conditions.append(_connection(resource, secret, former))
+        conditions.append(_connection(resource, verdict, secret, former))
     return _those([*conditions, _deleting(verdict) if resource.is_deleted else None])
 
 
@@ -411,7 +411,9 @@ def _credentials(
     if waiting := verdict.report("RotationWaits") or verdict.report("AccessWaits"):
         return Condition("CredentialsAvailable", "True" if secret.exists else "False", waiting.reason, waiting.message)
     if not secret.exists:
-        return _missing_secret(secret.name, f"Realm {resource.name} headwater.dev/rotate-credentials: <any word>")
+        return _missing_secret(
+            secret.name, f"Realm {resource.name} headwater.dev/rotate-credentials: <any word>", verdict.blocker
+        )
     if elsewhere := verdict.report("CredentialsElsewhere"):
         return Condition("CredentialsAvailable", "False", elsewhere.reason, elsewhere.message)
     if secret.missing and realm.state is RealmState.ACTIVE and verdict.failure is None:
@@ -421,7 +423,10 @@ def _credentials(
 
 
 def _connection(
-    resource: CachedResource, secret: SecretSeen | UnreadState | None, former: Sequence[Mapping[str, Any]]
+    resource: CachedResource,
+    verdict: ReconcileResult,
+    secret: SecretSeen | UnreadState | None,
+    former: Sequence[Mapping[str, Any]],
 ) -> Condition | None:
     if secret is None:
         return None
@@ -429,11 +434,15 @@ def _connection(
         return kept_conditions(former, "CredentialsAvailable")
     if secret.exists:
         return Condition("CredentialsAvailable", "True", "SecretPresent")
-    return _missing_secret(secret.name, f"Catalog {resource.name} headwater.dev/rotate-credentials: <any word>")
+    return _missing_secret(
+        secret.name, f"Catalog {resource.name} headwater.dev/rotate-credentials: <any word>", verdict.blocker
+    )
 
 
-def _missing_secret(name: str, annotation: str) -> Condition:
-    told = f"Secret {name} is not there; annotate {annotation} to have new ones made"
+def _missing_secret(name: str, annotation: str, blocker: StallCause | None = None) -> Condition:
+    """A rotation helps where the Secret was deleted, and not while something keeps it from being made: then that is what to put right."""
+    advice = blocker.message if blocker is not None else f"annotate {annotation} to have new ones made"
+    told = f"Secret {name} is not there; {advice}"
     return Condition("CredentialsAvailable", "False", "SecretMissing", told)
 
 
