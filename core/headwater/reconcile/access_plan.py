@@ -8,7 +8,7 @@ is written before anything is made, and again when everything is done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -94,7 +94,7 @@ def _without_kept(record: AccessRecord, names: Iterable[str]) -> AccessRecord:
     return msgspec.structs.replace(record, kept=kept)
 
 
-def _recorded(record: AccessRecord, done: AccessRecord, steps: list[AccessAction]) -> list[AccessAction]:
+def _recorded(record: AccessRecord, done: AccessRecord, steps: Sequence[AccessAction]) -> list[AccessAction]:
     """The steps between two records: of what is about to be made, and of what holds then."""
     begun = record.with_made(done.roles, set(done.principals) - set(record.retired))
     first = [RecordAccess(begun)] if steps and begun != record else []
