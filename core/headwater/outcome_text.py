@@ -25,6 +25,15 @@ def outcome_lines(kind: str, outcome: Mapping[str, Any]) -> list[str]:
     return [printable(line) for line in (*_LINES.get(kind, _no_lines)(outcome), *map(str, outcome.get("notes", [])))]
 
 
+def outcome_sentence(kind: str, outcome: Mapping[str, Any]) -> str:
+    """The outcome of a task for a cell of a table; empty where another release counted otherwise."""
+    try:
+        lines = outcome_lines(kind, outcome)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        return ""
+    return "; ".join(line for line in lines if not line.startswith(" "))
+
+
 def _import_lines(outcome: Mapping[str, Any]) -> list[str]:
     found = f"surveyed {count_text(outcome['surveyed'], 'table')}" + (f" by {outcome['engine']}" if "engine" in outcome else "")
     did = ", ".join(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LEASE_PERMISSIONS", "PERMISSIONS", "WRITER_PERMISSIONS", "Permission"]
+__all__ = ["LEASE_PERMISSIONS", "PERMISSIONS", "SCHEMA_PERMISSIONS", "WRITER_PERMISSIONS", "Permission"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,6 +34,8 @@ PERMISSIONS = tuple(
     )
 )
 """Permissions in each watched namespace."""
+SCHEMA_PERMISSIONS = tuple(_permissions("apiextensions.k8s.io", "customresourcedefinitions", "get"))
+"""Permissions of an operator for all namespaces, for the two definitions alone. One for some namespaces reads the published schema."""
 LEASE_PERMISSIONS = tuple(sorted(_permissions("coordination.k8s.io", "leases", "create get update")))
 """Permissions in the operator's own namespace, for the one Lease; ``create`` cannot be bound to a name."""
 WRITER_PERMISSIONS = tuple(sorted([*LEASE_PERMISSIONS, *_permissions("", "pods", "list patch")]))

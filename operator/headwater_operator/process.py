@@ -20,12 +20,13 @@ from headwater.store import Store, open_store
 from headwater_operator.kube import KubeApi, KubeConnection, KubeTimeouts, connect_cluster
 from headwater_operator.metrics.operator_metrics import OperatorMetrics
 from headwater_operator.resource.reconciler import Reconciler
-from headwater_operator.runtime.health import LookTimes, ProcessHealth
+from headwater_operator.runtime.health import KINDS, LookTimes, ProcessHealth
 from headwater_operator.runtime.informer_cache import ResourceCache, ResourceKey
 from headwater_operator.runtime.leader_election import Leadership, LeadHolder, LeaseTiming, UncontestedLead
 from headwater_operator.runtime.operator_logs import hush_watches
 from headwater_operator.runtime.operator_settings import OperatorSettings
 from headwater_operator.runtime.rate_limit import TokenBucket
+from headwater_operator.runtime.served_schema import SchemaOlderError, ServedSchemas
 from headwater_operator.runtime.watch import ResourceWatch, WatchScope
 from headwater_operator.runtime.workqueue import WorkerThreads, WorkQueue
 
@@ -81,9 +82,10 @@ class _Process:
             observe=self.metrics.api_request,
             timeouts=KubeTimeouts(operator.connect_timeout_seconds, operator.request_timeout_seconds),
         )
+        self.schemas = ServedSchemas(self.api, self.clock)
         self.cache = ResourceCache()
         self.queue = WorkQueue[ResourceKey](self.clock)
-        self.vitals = ProcessHealth(self.lead, operator, self.clock)
+        self.vitals = ProcessHealth(self.lead, operator, self.clock, schema_faults=self.schemas.faults)
         self.reader = FiguresReader(
             self.store, self.clock, operator.figures_seconds, lambda: self.lead.is_held, self._take_figures
         )
@@ -95,6 +97,7 @@ class _Process:
             content_type=METRICS_CONTENT_TYPE,
         )
         self.metrics.sources.is_leading = lambda: self.lead.is_held
+        self.metrics.sources.schema_faults = self.schemas.faults
 
     def run(self) -> int:
         self.probes.start()
@@ -133,9 +136,18 @@ class _Process:
             clock=self.clock,
             scope=WatchScope(tuple(operator.namespaces), operator.label_selector),
             identity=operator.identity,
+            on_listed=self._check_schema,
         )
         reconciler = Reconciler(
-            self.store, self.api, self.cache, self.queue, self.settings, operator, self.metrics, self.lead.fence
+            self.store,
+            self.api,
+            self.cache,
+            self.queue,
+            self.settings,
+            operator,
+            self.metrics,
+            self.lead.fence,
+            schemas=self.schemas,
         )
         looks = LookTimes(reconciler.reconcile, self.clock)
         workers = WorkerThreads(self.queue, looks, count=operator.concurrency, on_fenced=_end_without_lead)
@@ -179,7 +191,19 @@ class _Process:
         finally:
             self.watch_ended.set()
 
+    def _check_schema(self, kind: str) -> None:
+        """Look whether the API server keeps all fields of a kind; what is wrong shows in /readyz and in the metrics."""
+        try:
+            self.schemas.check(kind)
+        except SchemaOlderError as older:
+            log.error("the API server serves an older schema: nothing is done", error=str(older))
+        except HeadwaterError as fault:
+            log.warning("the API server does not say which schema it serves", kind=kind, error=str(fault))
+
     def _take_figures(self, figures: StoreFigures) -> None:
+        if not self.lead.is_held:  # a leader looks at each list; a standby must be able to take over
+            for kind in KINDS:
+                self._check_schema(kind)
         self.vitals.has_met_store = self.vitals.has_met_store or figures.is_up
         self.metrics.set_store_figures(figures)
 

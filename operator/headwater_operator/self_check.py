@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from headwater.clock import SystemClock
 from headwater.errors import HeadwaterError, NotFoundError, RefusedError
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings
@@ -14,6 +15,7 @@ from headwater.store import open_store
 from headwater_operator.kube import KINDS, KubeApi, KubeTimeouts
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, Permission
 from headwater_operator.runtime.operator_settings import OperatorSettings
+from headwater_operator.runtime.served_schema import check_served_schemas
 from headwater_operator.runtime.watch import try_watch
 
 OURS = "headwater.dev"
@@ -36,6 +38,7 @@ def run_self_check(api: KubeApi, store_settings: Settings, settings: OperatorSet
     """Check everything, one after the other; a failure does not prevent the other checks."""
     yield _found("API server", partial(_version, api))
     yield _found("custom resource definitions", partial(_kinds_served, api))
+    yield _found("fields of the definitions", partial(_schemas_served, api))
     for namespace in settings.namespaces or ("",):
         where = f"namespace {namespace}" if namespace else "all namespaces"
         yield _found(f"rights in {where}", partial(_rights, api, PERMISSIONS, namespace))
@@ -70,6 +73,11 @@ def _kinds_served(api: KubeApi) -> str:
         names = ", ".join(f"{plural}.{OURS}" for plural in missing)
         raise NotFoundError(f"the API server does not serve {names} with a status: apply the CRDs of the chart")
     return ", ".join(f"{path.plural}.{OURS} ({path.group_version.partition('/')[2]})" for path in ours.values())
+
+
+def _schemas_served(api: KubeApi) -> str:
+    check_served_schemas(api, SystemClock())
+    return "all that this operator knows"
 
 
 def _rights(api: KubeApi, permissions: Iterable[Permission], namespace: str, name: str = "") -> str:

@@ -45,7 +45,7 @@ class AuditFile:
             os.close(self._file)
 
     def _opened(self) -> int:
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _follow(self) -> None:
         """Open the file that has the name now, where it is another one."""

@@ -95,6 +95,9 @@ class ServerApplication:
         self._proof = served.part(CallerProof.of_settings)
         served.part(access_plugin)  # one that is missing is refused at the start
         self._console = console_files()
+        self._safety = {"X-Content-Type-Options": "nosniff"}
+        if settings.server_certificate:  # behind a proxy, what it speaks and for how long is its own affair
+            self._safety["Strict-Transport-Security"] = "max-age=31536000"
         self._audit = open_audit_log(settings.server_audit_file, clock=clock)
         self._budget = BodyBudget(settings.server_bodies_bytes)
         self.metrics = ServerMetrics()
@@ -295,7 +298,7 @@ class ServerApplication:
         )
 
     async def _send(self, answer: EncodedAnswer, record: RequestRecord, send: Send) -> None:
-        headers = {"Cache-Control": "no-cache", **answer.headers, "X-Request-ID": record.request_id}
+        headers = {**self._safety, "Cache-Control": "no-cache", **answer.headers, "X-Request-ID": record.request_id}
         if answer.content:
             headers["Content-Type"] = answer.media_type
         if answer.content or answer.status not in (204, 304):

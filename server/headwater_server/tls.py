@@ -10,6 +10,7 @@ from pathlib import Path
 import structlog
 
 from headwater.errors import RefusedError
+from headwater_server.key_files import warn_of_readable_key
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +32,7 @@ class CertificateFiles:
         self._signature = self._read_signature()
         self._told: _Signature | None = None
         self._current = self._load()
+        warn_of_readable_key(private_key)
         self.context = self._load()
         self.context.sni_callback = self._use_current
 

@@ -16,7 +16,7 @@ SPECS = [None, {}, {"deletionProtection": False}]
 def policies() -> Policies:
     loaded = Policies()
     for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
-        loaded.put(render().one(kind))
+        loaded.put(render().one(kind, "-deletion-protection"))
     return loaded
 
 
@@ -57,8 +57,8 @@ def test_other_kinds_are_left_alone(policies: Policies) -> None:
 
 
 def test_release_for_some_namespaces_protects_in_these_only() -> None:
-    everywhere = render().one("ValidatingAdmissionPolicyBinding")["spec"]
-    some = render("default", "watch.namespaces={a,b}").one("ValidatingAdmissionPolicyBinding")["spec"]
+    everywhere = render().one("ValidatingAdmissionPolicyBinding", "-deletion-protection")["spec"]
+    some = render("default", "watch.namespaces={a,b}").one("ValidatingAdmissionPolicyBinding", "-deletion-protection")["spec"]
 
     assert "matchResources" not in everywhere
     assert some["matchResources"]["namespaceSelector"]["matchExpressions"] == [
@@ -67,6 +67,6 @@ def test_release_for_some_namespaces_protects_in_these_only() -> None:
 
 
 def test_policy_can_be_left_out() -> None:
-    rendered = render("default", "deletionProtection.enabled=false")
+    rendered = render("default", "deletionProtection.enabled=false", "crds.keepNewer=false")
 
     assert rendered.of("ValidatingAdmissionPolicy") == rendered.of("ValidatingAdmissionPolicyBinding") == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rendered_chart import NAMESPACE, VALUE_SETS, Rendered, render
 
-from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, Permission
+from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, SCHEMA_PERMISSIONS, Permission
 from headwater_operator.runtime.operator_settings import OperatorSettings
 
 Document = Mapping[str, Any]
@@ -56,7 +56,7 @@ def operators(rendered: Rendered) -> dict[str, set[Permission]]:
 
 
 def test_operator_may_do_just_what_it_asks_for() -> None:
-    assert operators(render()) == {"": set(PERMISSIONS), NAMESPACE: set(LEASE_PERMISSIONS)}
+    assert operators(render()) == {"": {*PERMISSIONS, *SCHEMA_PERMISSIONS}, NAMESPACE: set(LEASE_PERMISSIONS)}
 
 
 def test_operator_of_some_namespaces_may_nothing_beyond_them() -> None:
@@ -69,7 +69,7 @@ def test_operator_of_some_namespaces_may_nothing_beyond_them() -> None:
 
 
 def test_operator_without_a_lease_may_not_touch_leases() -> None:
-    assert operators(render("minimal")) == {"": set(PERMISSIONS)}
+    assert operators(render("minimal")) == {"": {*PERMISSIONS, *SCHEMA_PERMISSIONS}}
 
 
 def test_lease_that_may_be_changed_is_the_operators_own() -> None:

@@ -172,3 +172,14 @@ def test_operators_defaults_are_those_of_its_settings() -> None:
     plain = {name: value for name, value in pod.environment.items() if isinstance(value, str)}
 
     assert OperatorSettings.from_environment(plain) == OperatorSettings.from_environment({})
+
+
+@pytest.mark.parametrize(("component", "values"), [("operator", "default"), ("worker", "default"), ("server", "identity")])
+def test_names_that_the_chart_sets_are_refused_in_extra_variables(component: str, values: str) -> None:
+    (container,) = [one for one in render(values).pod(f"-{component}").spec["containers"] if one["name"] == component]
+    names = [one["name"] for one in container["env"]]
+
+    for name in (names[0], names[-1]):
+        why = refusal(f"{component}.extraEnv[0].name={name}", f"{component}.extraEnv[0].value=x", values=values)
+        assert f"{component}.extraEnv has {name}, which the chart sets itself" in why
+    assert render(values, f"{component}.extraEnv[0].name=MINE", f"{component}.extraEnv[0].value=x")

@@ -112,6 +112,19 @@ def test_list_shows_how_far_what_runs_is(headwater: CommandLine, store: Store, t
     assert "   30 of 100 rows   " in headwater.ok("task", "list", "--state", "RUNNING")
 
 
+def test_list_shows_what_came_of_what_has_ended(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
+    claim = TaskQueue(store).claim_task(task_id, "worker-1")
+    assert claim is not None
+    claim.report_progress(30, 100, "rows")
+    claim.heartbeat()
+    claim.finish_task({"scanned": 100, "kept": {"live": 93}, "deleted": 7, "deletedBytes": 70})
+
+    shown = headwater.ok("task", "list", "--state", "SUCCEEDED")
+    assert "scanned 100 rows, kept 93: 93 live; deleted 7 rows" in shown
+    assert "of 100" not in shown
+    assert headwater.data("task", "show", id_text(task_id))["progress"] is None
+
+
 def test_watch_tells_programs_one_task_a_line(headwater: CommandLine, task_id: ObjectId) -> None:
     shown = headwater.ok("-o", "json", "task", "list", "--watch", "--every", "10ms", "--for", "0s").splitlines()
 

@@ -59,6 +59,11 @@ class CompiledKind:
             pruned.append(f"metadata.{name}")
         return pruned
 
+    def read(self, obj: dict[str, Any]) -> None:
+        """Read a stored object as this version: what it does not know is left out, and what it gives by default is there."""
+        self.decode(obj)
+        self.default(obj)
+
     def default(self, obj: dict[str, Any]) -> None:
         """Fill in what the kind gives by default, and drop nulls."""
         fill(obj, self.schema)

@@ -96,7 +96,8 @@ class Caretaking:
         self._kinds.remove(body["spec"]["group"], body["spec"]["names"]["plural"])
         for kind in kinds_of(body):
             self._kinds.put(kind)
-            self._store.shelf(kind.shelf)
+            if kind.compiled is not None and self._store.reread(kind.shelf, kind.compiled.read):
+                self._watches.cut(change.key[1])
         if not is_established(body):
             asyncio.get_running_loop().call_soon(self._establish, change.key)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -33,7 +33,10 @@ def in_order(key: Key) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object at one version, as the bytes that are sent. Whoever wants to change it gets a copy of its own."""
+    """An object at one version, as the bytes that are sent. Whoever wants to change it gets a copy of its own.
+
+    kept      as it was written last, where the definition of its kind has changed since, and it is read otherwise
+    """
 
     key: Key
     version: int
@@ -41,6 +44,7 @@ class Record:
     labels: dict[str, str]
     uid: str
     owners: tuple[str, ...]
+    kept: bytes | None = None
 
     def load(self) -> Body:
         body: Body = _decode(self.raw)
@@ -161,6 +165,21 @@ class Store:
         last = Record.of(key, self.version, body)
         self._tell(shelf, Change(self.version, key, before, None, last))
         return last
+
+    def reread(self, name: str, view: Callable[[Body], None]) -> bool:
+        """Read all objects of a resource by a changed definition: ``view`` prunes and completes. Returns whether that changed any.
+
+        What it takes away is still kept, and back with the former definition, unless the object is written meanwhile.
+        """
+        shelf, is_changed = self.shelf(name), False
+        for key, record in shelf.records.items():
+            kept = record.raw if record.kept is None else record.kept
+            body: Body = _decode(kept)
+            view(body)
+            raw = _encode(body)
+            is_changed = is_changed or raw != record.raw
+            shelf.records[key] = replace(record, raw=raw, kept=kept)
+        return is_changed
 
     def compact(self) -> None:
         """Forget all changes: whoever asks for an older version hears that it is too old."""

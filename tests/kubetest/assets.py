@@ -1,8 +1,9 @@
 """A real kube-apiserver on a real etcd, started as envtest does: from the folder that KUBEBUILDER_ASSETS names.
 
 There is no kubelet and no scheduler: nothing runs in it. Where the folder has no kube-controller-manager, a deleted namespace stays
-for ever, and nobody collects what belonged to what is gone. Where it has one, these two controllers of it run; those of Deployments do
-not, so that a test can say by itself how a Deployment stands.
+for ever, and nobody collects what belonged to what is gone. Where it has one, these controllers of it run; those of Deployments do
+not, so that a test can say by itself how a Deployment stands. The API server puts finalizers on volumes and their claims, which the last
+two take off.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ __all__ = ["ASSETS", "Assets", "start_assets"]
 ASSETS = "KUBEBUILDER_ASSETS"
 PROGRAMS = ("kube-apiserver", "etcd", "kubectl")
 MANAGER = "kube-controller-manager"
-CONTROLLERS = ("namespace-controller", "garbage-collector-controller")
+CONTROLLERS = (
+    "namespace-controller",
+    "garbage-collector-controller",
+    "persistentvolumeclaim-protection-controller",
+    "persistentvolume-protection-controller",
+)
 SECONDS_TO_START = 60
 
 

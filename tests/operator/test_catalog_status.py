@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from headwater.tasks import TaskState
 from headwater_operator.resource.conditions import UNSEEN, UnreadState
 from headwater_operator.resource.resource_status import PlanMade, catalog_status, is_written
 from headwater_operator.runtime.informer_cache import CachedResource
+from headwater_operator.runtime.served_schema import spec_digest
 
 THERE = catalog_seen()
 REPORT = {
@@ -63,6 +65,7 @@ def test_catalog_as_declared_is_ready_and_has_nothing_to_say() -> None:
     ]
     assert {name: value for name, value in shown.items() if name != "conditions"} == {
         "observedGeneration": 1,
+        "specDigest": spec_digest("Catalog", catalog().spec),
         "state": "ACTIVE",
         "realmId": "acme",
         "catalogId": "024850f600111abc",
@@ -106,7 +109,7 @@ def test_catalog_in_a_realm_of_another_manager_is_not_shown() -> None:
 
     for type_ in ("Ready", "Accepted", "RealmReady"):
         assert condition(shown, type_) == ("False", "RealmManagedByAnother")
-    assert shown.keys() == {"observedGeneration", "state", "realmId", "message", "conditions"}
+    assert shown.keys() == {"observedGeneration", "specDigest", "state", "realmId", "message", "conditions"}
 
 
 def test_catalog_of_another_manager_has_its_own_realm() -> None:
@@ -312,3 +315,15 @@ def test_plan_is_shown_to_who_asked() -> None:
     asking = catalog(annotations={"headwater.dev/plan": '{"token": "t1"}'})
 
     assert status(asking, plan=PlanMade("t1", PlanPreview(steps=("create it",))))["plan"]["steps"] == ["create it"]
+
+
+def test_ended_work_shows_its_outcome_and_not_its_progress() -> None:
+    counted = {"looked": 4, "unchanged": 1, "changed": 3, "snapshots": 7}
+    last = replace(ended(), kind="expire-snapshots", done=4, total=4, unit="tables", outcome=counted)
+    (work,) = status(seen=catalog_seen(lake_work=(lake_work_seen(kind="expire-snapshots", last=last),)))["lakeWork"]
+    (run,) = status(seen=catalog_seen(imports=(replace(import_seen(), last=replace(last, kind="import"), active=None),)))[
+        "imports"
+    ]
+
+    assert work["message"] == "looked at 4 tables, 1 were as they had been; expired 7 snapshots of 3 tables"
+    assert not {"done", "total", "unit"} & {*work, *run}

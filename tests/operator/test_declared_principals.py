@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from cut_connections import FAULTS, HttpFault
 from desks import Desk, make_catalog, make_realm
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headwater.errors import RefusedError
 from headwater.realms import (
@@ -19,10 +21,12 @@ from headwater.realms import (
     create_principal,
     find_principal,
     hash_credentials,
+    list_principal_roles,
     log_in,
     new_credentials,
 )
 from headwater.store import RealmId
+from headwater.tasks import TaskQueue
 from headwater_operator.plugin.bundle_redaction import Redactor
 from headwater_operator.resource.credentials_secret import connection_secret_name, secret_name
 from kubetest import Namespace
@@ -36,6 +40,8 @@ SALES = {
     "grants": [{"privileges": ["TABLE_READ_DATA"], "namespace": ["sales"], "references": "*"}],
 }
 CONNECTION = {"roles": ["sales"], "uri": "https://lake.example.org"}
+RESOURCES = st.from_regex(r"[ab]([ab.-]{0,4}[ab])?", fullmatch=True)
+PRINCIPALS = st.from_regex(r"[ab]([ab-]{0,4}[ab])?|[Aab][Aab@._-]{0,4}", fullmatch=True) | st.just("root")
 NAMES = {"etl": "acme-etl-credentials", "connection.sales": "sales-connection"}
 
 
@@ -147,17 +153,32 @@ def test_access_that_is_declared_no_more_is_taken_away(ready: Desk) -> None:
 
     assert is_disabled(ready, "etl")
     assert is_disabled(ready, "connection.sales")
-    assert [name for name in NAMES.values() if ready.namespace.find("Secret", name) is not None] == []
     assert ready.reason("Catalog", "sales", "CredentialsAvailable") == ("", "")
+    assert None not in [ready.namespace.find("Secret", name) for name in NAMES.values()]
+    ready.go_on(25 * 3600, step=1800)
+    assert [name for name in NAMES.values() if ready.namespace.find("Secret", name) is not None] == []
 
 
 def test_connection_moves_to_another_secret(ready: Desk) -> None:
     apply_all(ready, catalog={"roles": [SALES], "connection": {**CONNECTION, "secretName": "elsewhere"}})
 
-    assert ready.namespace.find("Secret", "sales-connection") is None
     assert texts(ready.namespace, "elsewhere")["warehouse"] == "acme/sales"
     assert ready.is_ready("Catalog", "sales")
     assert not is_disabled(ready, "connection.sales")
+    ready.go_on(25 * 3600, step=1800)
+    assert ready.namespace.find("Secret", "sales-connection") is None
+
+
+def test_connection_that_moves_back_has_its_credentials_again(ready: Desk) -> None:
+    before = texts(ready.namespace, "sales-connection")
+    apply_all(ready, catalog={"roles": [SALES], "connection": {**CONNECTION, "secretName": "elsewhere"}})
+    apply_all(ready)
+
+    assert texts(ready.namespace, "sales-connection") == before
+    assert logs_in(ready, "connection.sales")
+    ready.go_on(25 * 3600, step=1800)
+    assert ready.namespace.find("Secret", "elsewhere") is None
+    assert logs_in(ready, "connection.sales")
 
 
 def test_secret_of_somebody_else_is_left_alone(desk: Desk) -> None:
@@ -168,6 +189,29 @@ def test_secret_of_somebody_else_is_left_alone(desk: Desk) -> None:
     assert desk.reason("Realm", "acme") == ("False", "Refused")
     assert desk.reason("Catalog", "sales") == ("False", "Refused")
     assert texts(desk.namespace, "sales-connection") == {"token": "theirs"}
+
+
+def test_secret_in_the_way_stops_nothing_else(desk: Desk) -> None:
+    desk.put_in_the_way("acme-etl-credentials")
+    desk.put_in_the_way("sales-connection")
+    other = {"name": "other", "roles": ["readers"]}
+    maintained = {"maintenance": {"expireSnapshots": {"schedule": "0 3 * * *"}}}
+    apply_all(
+        desk,
+        realm={"principals": [ETL, other], "roles": [READERS]},
+        catalog={"roles": [SALES], "connection": CONNECTION, **maintained},
+    )
+
+    assert desk.reason("Realm", "acme") == ("False", "Refused")
+    assert "acme-etl-credentials" in desk.namespace.condition("Realm", "acme", "Ready")["message"]
+    assert desk.namespace.find("Secret", "acme-other-credentials") is not None
+    assert {role.name for role in list_principal_roles(RealmRegistry(desk.store), "acme")} > {"readers"}
+    due = {task.value.kind for task in TaskQueue(desk.store).list_tasks() if task.value.is_active}
+    assert due == {"gc", "expire-snapshots"}
+    desk.namespace.cluster.api.delete_resource(desk.namespace.path("Secret", "acme-etl-credentials"))
+    desk.go_on(60)
+    assert desk.is_ready("Realm", "acme")
+    assert logs_in(desk, "etl")
 
 
 def test_connection_to_nowhere_stalls(desk: Desk) -> None:
@@ -240,24 +284,23 @@ def test_access_is_as_declared_in_the_end_whatever_call_fails(desk: Desk, fault:
         desk.go_on(30)
         assert is_disabled(desk, "etl")
         assert is_disabled(desk, "connection.sales")
-        assert [name for name in NAMES.values() if desk.namespace.find("Secret", name) is not None] == []
 
 
 @pytest.mark.parametrize(
     ("principal", "start"),
     [
         ("etl", "acme-etl-credentials"),
-        ("a-b", "acme-a-b-credentials"),
-        ("Etl", "acme-etl-"),
-        ("svc@corp.example", "acme-svc-corp-example-"),
-        ("x" * 128, "acme-" + "x" * 40 + "-"),
+        ("a-b", "acme.a-b.credentials"),
+        ("Etl", "acme.etl."),
+        ("svc@corp.example", "acme.svc-corp-example."),
+        ("x" * 128, "acme." + "x" * 40 + "."),
     ],
 )
 def test_name_of_a_secret_is_one_that_a_server_takes(principal: str, start: str) -> None:
     made = secret_name("acme", principal)
 
     assert made.startswith(start)
-    assert re.fullmatch(r"[a-z0-9-]+-credentials", made)
+    assert re.fullmatch(r"[a-z0-9]+([.-][a-z0-9]+)*[.-]credentials", made)
     assert len(secret_name("r" * 253, principal)) <= 253
 
 
@@ -267,6 +310,38 @@ def test_names_of_secrets_differ_where_principals_do() -> None:
 
     assert len({*names, *longest}) == 10
     assert len(connection_secret_name("c" * 253)) <= 253
+
+
+@given(st.lists(st.tuples(RESOURCES, PRINCIPALS), min_size=2, max_size=2, unique=True))
+def test_no_two_principals_of_any_realms_share_a_secret(pairs: list[tuple[str, str]]) -> None:
+    """``a`` and ``b-root`` had the same as the root of ``a-b``."""
+    assert len({secret_name(realm, principal) for realm, principal in pairs}) == 2
+
+
+def test_secret_of_an_earlier_release_keeps_its_name(desk: Desk) -> None:
+    desk.apply(make_realm(principals=[{"name": "b-root"}]))
+    desk.go_on(3)
+    made = desk.namespace.read("Secret", "acme.b-root.credentials")
+    api = desk.namespace.cluster.api
+    former = {name: made["metadata"][name] for name in ("labels", "annotations")} | {"name": "acme-b-root-credentials"}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": former, "data": made["data"]}
+    api.create_resource(desk.namespace.path("Secret"), body)
+    api.delete_resource(desk.namespace.path("Secret", "acme.b-root.credentials"))
+
+    desk.go_on(700, step=100)
+    assert desk.reason("Realm", "acme", "CredentialsAvailable") == ("True", "SecretPresent")
+    desk.annotate("Realm", "acme", rotate_principal="b-root:1")
+    desk.go_on(3)
+    assert desk.namespace.read("Secret", "acme-b-root-credentials")["data"] != made["data"]
+    assert desk.namespace.find("Secret", "acme.b-root.credentials") is None
+
+
+def test_names_of_two_realms_do_not_collide(desk: Desk) -> None:
+    desk.apply(make_realm("a-b"), make_realm("a", principals=[{"name": "b-root"}]))
+    desk.go_on(3)
+
+    assert desk.is_ready("Realm", "a-b")
+    assert desk.is_ready("Realm", "a")
 
 
 def test_realm_id_is_no_part_of_what_is_stored(ready: Desk) -> None:

@@ -150,7 +150,7 @@ def test_realm_of_another_manager_is_not_shown() -> None:
     assert condition(shown, "Accepted") == ("False", "ManagedByAnother")
     assert condition(shown, "Ready") == ("False", "ManagedByAnother")
     assert shown["message"] == FOREIGN.message
-    assert shown.keys() == {"observedGeneration", "realmId", "message", "conditions"}
+    assert shown.keys() == {"observedGeneration", "specDigest", "realmId", "message", "conditions"}
     assert {one["type"] for one in shown["conditions"]} == {"Ready", "Stalled", "Accepted", "StoreReachable"}
 
 

@@ -170,6 +170,14 @@ def test_running_import_shows_how_far_it_is() -> None:
     assert line(lines(realm(), running), "lake") == "lake ACTIVE True 14 initial RUNNING 5 of 14 tables -"
 
 
+def test_ended_import_shows_its_counts_where_an_earlier_operator_left_its_progress() -> None:
+    entry = import_status(state="SUCCEEDED", done=14, total=14, unit="tables", imported=13, quarantined=1)
+    shown = line(lines(realm(), catalog(imports=[entry])), "lake")
+
+    assert "13 imported, 1 quarantined" in shown
+    assert "14 of 14" not in shown
+
+
 def test_purge_shows_how_many_rows_are_left() -> None:
     purging = realm(state="PURGING", purge={"rowsDeleted": 900, "rowsRemaining": 100})
 

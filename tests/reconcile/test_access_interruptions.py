@@ -139,7 +139,7 @@ def test_killed_end_of_access_converges_and_begins_again(
             principal = find_principal(RealmRegistry(process.store), "acme", name)
             assert principal is not None
             assert principal.disabled is not None
-            assert not Path(sink.of_principal(name).place(ACME)).exists()
+            assert Path(sink.of_principal(name).place(ACME)).exists()
         assert process.run(make_manifests())
         assert_is_complete(process.store, sink)
         return lived

@@ -19,6 +19,7 @@ from headwater.errors import RefusedError
 from headwater.realms import (
     Credentials,
     RealmRegistry,
+    RealmState,
     assign_principal_role,
     create_principal,
     create_principal_role,
@@ -40,7 +41,7 @@ from headwater.reconcile.declared_access import (
     DeclaredPrincipal,
     DeclaredRole,
 )
-from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, ROTATE_CREDENTIALS, ROTATE_PRINCIPAL
+from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, ROTATE_CREDENTIALS, ROTATE_PRINCIPAL, as_deletion
 from headwater.store import RealmId
 
 MakeRealm = Callable[..., RealmManifest]
@@ -55,6 +56,7 @@ SALES = DeclaredCatalogRole(
 )
 CONNECTION = DeclaredConnection(roles=("sales",), uri="https://lake.example.org")
 SERVER = "http://headwater-server:443"
+HOLD = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -168,27 +170,66 @@ def test_disabled_principal_keeps_its_credentials(
 
 
 def test_principal_that_is_named_no_more_is_disabled(
-    store: Store, apply: Apply, make_realm: MakeRealm, sink: FileCredentials
+    store: Store, clock: FakeClock, apply: Apply, make_realm: MakeRealm, sink: FileCredentials
 ) -> None:
     apply(make_realm(principals=(ETL,), roles=(READERS,)))
     apply(make_realm())
 
     assert is_disabled(store, "etl")
+    clock.advance(HOLD - 1)
+    apply(make_realm())
+    assert has_file(sink, "etl")
+    clock.advance(2)
+    apply(make_realm())
     assert not has_file(sink, "etl")
+    assert apply(make_realm())[0].steps == ()
     assert [role.name for role in list_principal_roles(RealmRegistry(store), "acme")] == ["service_admin"]
 
 
-def test_principal_that_is_named_again_gets_other_credentials(
-    store: Store, apply: Apply, make_realm: MakeRealm, sink: FileCredentials
+@pytest.mark.parametrize("is_late", [False, True])
+def test_principal_that_is_named_again_in_time_has_its_credentials_again(
+    store: Store, clock: FakeClock, apply: Apply, make_realm: MakeRealm, sink: FileCredentials, *, is_late: bool
 ) -> None:
     apply(make_realm(principals=(ETL,), roles=(READERS,)))
     before = kept(sink, "etl")
     apply(make_realm())
+    clock.advance(HOLD + 1 if is_late else HOLD - 1)
+    apply(make_realm())
     apply(make_realm(principals=(ETL,), roles=(READERS,)))
 
     assert log_in(RealmRegistry(store), "acme", kept(sink, "etl")).name == "etl"
-    with pytest.raises(RefusedError):
-        log_in(RealmRegistry(store), "acme", before)
+    assert (kept(sink, "etl") == before) is not is_late
+    clock.advance(2 * HOLD)
+    apply(make_realm(principals=(ETL,), roles=(READERS,)))
+    assert log_in(RealmRegistry(store), "acme", kept(sink, "etl")).name == "etl"
+
+
+def test_kept_credentials_go_where_drift_is_reported_alone(
+    clock: FakeClock, apply: Apply, make_realm: MakeRealm, sink: FileCredentials
+) -> None:
+    apply(make_realm(principals=(replace(ETL, roles=()),), drift_policy="Report"))
+    apply(make_realm(drift_policy="Report"))
+    clock.advance(HOLD + 1)
+    apply(make_realm(drift_policy="Report"))
+
+    assert not has_file(sink, "etl")
+
+
+def test_kept_credentials_go_with_their_realm(
+    store: Store, clock: FakeClock, apply: Apply, make_realm: MakeRealm, sink: FileCredentials
+) -> None:
+    apply(make_realm(principals=(replace(ETL, roles=()),)))
+    apply(make_realm())
+    realms = RealmRegistry(store)
+    for state in (RealmState.INACTIVE, RealmState.PURGING, RealmState.PURGED):
+        clock.advance(HOLD + 1 if state is RealmState.PURGING else 0)
+        realms.move_realm(realms.read_realm("acme"), state)
+    while store.backend.delete_realm(realms.read_realm("acme").key, 1000):
+        pass
+    apply(as_deletion(make_realm(deletion_policy="Purge")))
+
+    assert realms.find_realm("acme") is None
+    assert list(sink.folder.iterdir()) == []
 
 
 def test_access_that_a_person_made_is_left_alone(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
@@ -425,12 +466,15 @@ def test_connection_to_nowhere_is_told(
 
 
 def test_connection_that_is_named_no_more_is_taken_away(
-    store: Store, apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog, sink: FileCredentials
+    store: Store, clock: FakeClock, apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog, sink: FileCredentials
 ) -> None:
     apply(make_realm(roles=(READERS,)), make_catalog(roles=(SALES,), connection=CONNECTION))
     apply(make_catalog(roles=(SALES,)))
 
     assert is_disabled(store, "connection.lake")
+    assert has_file(sink, "connection.lake")
+    clock.advance(HOLD + 1)
+    apply(make_catalog(roles=(SALES,)))
     assert not has_file(sink, "connection.lake")
     assert "connection.lake" not in [role.name for role in list_principal_roles(RealmRegistry(store), "acme")]
 
@@ -439,9 +483,11 @@ def test_connection_made_again_works_again(
     store: Store, apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog, sink: FileCredentials
 ) -> None:
     apply(make_realm(roles=(READERS,)), make_catalog(roles=(SALES,), connection=CONNECTION))
+    before = kept(sink, "connection.lake")
     apply(make_catalog(roles=(SALES,)))
     apply(make_catalog(roles=(SALES,), connection=CONNECTION))
 
+    assert kept(sink, "connection.lake") == before
     assert log_in(RealmRegistry(store), "acme", kept(sink, "connection.lake")).name == "connection.lake"
     assert len(rules_of(store, "connection.lake")) == 1
 

@@ -38,6 +38,21 @@ def test_raw_json_is_handed_on_untouched(client: AsgiClient) -> None:
     assert RAW in client.request("GET", "/api/v1/things").content
 
 
+def test_browsers_take_answers_for_what_they_are(client: AsgiClient) -> None:
+    for path in ("/api/v1/things", "/nowhere", "/readyz"):
+        answer = client.request("GET", path)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "strict-transport-security" not in answer.headers
+
+
+def test_server_with_a_certificate_of_its_own_asks_for_https_ever_after(
+    make_application: Callable[..., ServerApplication],
+) -> None:
+    client = AsgiClient(make_application(certificate="/tls/tls.crt", private_key="/tls/tls.key"))
+
+    assert client.request("GET", "/api/v1/things").headers["strict-transport-security"] == "max-age=31536000"
+
+
 def test_body_is_decoded_from_pieces(client: AsgiClient, things: Things) -> None:
     answer = client.request("POST", "/api/v1/things", [b'{"na', b"", b'me": "a"}'])
 

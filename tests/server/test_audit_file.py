@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import stat
 import threading
 from pathlib import Path
 
@@ -34,6 +35,12 @@ def test_lines_of_an_earlier_process_stay(path: Path) -> None:
     AuditFile(str(path), clock=FakeClock()).append(b"later\n")
 
     assert path.read_text() == "earlier\nlater\n"
+
+
+def test_only_the_owner_may_read_the_file(path: Path) -> None:
+    AuditFile(str(path), clock=FakeClock()).append(b"line\n")
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_lines_follow_the_name_after_the_file_was_moved(path: Path) -> None:

@@ -39,6 +39,15 @@ def test_new_certificate_is_served_after_a_reread(files: tuple[Path, Path], tmp_
         served_name(tls.context, trusting(tmp_path / "old.crt"))
 
 
+@pytest.mark.parametrize(("mode", "count"), [(0o644, 1), (0o440, 0), (0o600, 0)])
+def test_key_that_everybody_may_read_is_warned_of(files: tuple[Path, Path], mode: int, count: int) -> None:
+    files[1].chmod(mode)
+    with capture_logs() as lines:
+        CertificateFiles(*files)
+
+    assert [line["file"] for line in lines if line["log_level"] == "warning"] == [str(files[1])] * count
+
+
 def test_half_a_new_certificate_is_not_served(files: tuple[Path, Path], tmp_path: Path) -> None:
     tls = CertificateFiles(*files)
     certificate, key = write_certificate(tmp_path, "new")

@@ -53,6 +53,23 @@ def test_store_survives_being_closed(url: str) -> None:
         assert store.rows(*ACME).read_object(ObjectId(1), Note) == Note(text="hello")
 
 
+def test_only_the_owner_may_read_a_new_file_and_its_log(url: str, path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with open_store(url) as store:
+            store.rows(*ACME).write_objects([(ObjectId(1), Note(text="hello"))])
+            assert {oct(file.stat().st_mode & 0o777) for file in path.parent.glob(f"{path.name}*")} == {"0o600"}
+    finally:
+        os.umask(before)
+
+
+def test_mode_that_a_person_gave_a_file_stays(url: str, path: Path) -> None:
+    path.touch(mode=0o640)
+    path.chmod(0o640)
+    with open_store(url):
+        assert path.stat().st_mode & 0o777 == 0o640
+
+
 def test_writes_are_synced_and_go_through_a_log(url: str) -> None:
     with open_store(url) as store:
         assert (pragma(store, "journal_mode"), pragma(store, "synchronous")) == ("wal", 2)

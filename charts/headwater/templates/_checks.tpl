@@ -78,3 +78,19 @@
 {{- fail "crds.keep=false would delete the Realms and Catalogs of all namespaces with this release, which manages some: keep them, or set crds.enabled=false" -}}
 {{- end -}}
 {{- end -}}
+
+{{/* A name that stands twice: Kubernetes takes the last one, and a later merge may drop either. Whole documents are rendered to see all names. */}}
+{{- define "headwater.checkEnvironment" -}}
+{{- range $component := list "operator" "worker" "server" -}}
+{{- $text := include (printf "%s/%s/deployment.yaml" $.Template.BasePath $component) $ -}}
+{{- range $container := dig "spec" "template" "spec" "containers" list ($text | fromYaml) -}}
+{{- $names := dict -}}
+{{- range $container.env -}}
+{{- if hasKey $names .name -}}
+{{- fail (printf "%s.extraEnv has %s, which the chart sets itself: use the value of the chart for it (README.md lists all), or `settings` for another variable of Headwater" $component .name) -}}
+{{- end -}}
+{{- $_ := set $names .name true -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -199,8 +199,8 @@ class TaskInfo:
 
 
 def progress_of(task: Task) -> TaskProgressInfo | None:
-    """How far a task has come; None: nothing was counted yet."""
-    made = task.progress
+    """How far a task has come; None: nothing was counted yet, or it has ended."""
+    made = task.current_progress
     if made is None:
         return None
     return TaskProgressInfo(

@@ -180,7 +180,8 @@ def _print_rest(outcomes: list[ReconcileOutcome], settled: str) -> None:
 
 def _complaints(outcome: ReconcileOutcome) -> list[str]:
     refused = [refusal.message for refusal in outcome.refused]
-    return refused + (lines_of(outcome.error) if outcome.error is not None else [])
+    errors = (*([outcome.error] if outcome.error is not None else []), *outcome.more_errors)
+    return refused + [line for error in errors for line in lines_of(error)]
 
 
 def _code(outcome: ReconcileOutcome) -> int:

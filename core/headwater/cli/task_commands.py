@@ -32,6 +32,7 @@ from headwater.console import (
 )
 from headwater.errors import UnavailableError
 from headwater.jobs import TASK_KINDS, retry_reachable_only
+from headwater.outcome_text import outcome_sentence
 from headwater.store import ObjectId, ReadableRows, Versioned, id_text
 from headwater.tasks import (
     AttemptEnd,
@@ -134,8 +135,8 @@ TASK: ResultView[Versioned[Task]] = ResultView(
         ViewField("owner", "who does it now", "value.owner"),
         ViewField(
             "progress",
-            "how far it is; null: no progress reported yet",
-            "value.progress",
+            "how far it is; null: no progress reported yet, or it has ended",
+            "value.current_progress",
             "PROGRESS",
             _progress,
             inside={".done": "so many", ".total": "of so many; null: not known yet", ".unit": "of these"},
@@ -242,6 +243,13 @@ def _progress_text(progress: TaskProgress | None) -> str | None:
     return progress_words(progress.done, progress.total, progress.unit)
 
 
+def _how_it_goes(seen: Versioned[Task]) -> str | None:
+    task = seen.value
+    if task.is_active:
+        return _progress_text(task.progress)
+    return outcome_sentence(task.kind, task.outcome or {}) or None
+
+
 _COLUMNS = ("waited", "took", "who", "progress", "why")
 _SAID = {
     AttemptEnd.RUNNING: "runs",
@@ -263,9 +271,12 @@ _IN_THE_STORY = ("next", "attempts", "error", "owner", "created", "finished", "a
 TASK_LINES: ResultView[Versioned[Task]] = ResultView(
     "task",
     "tasks",
-    tuple(replace(field, form=_progress_text) if field.name == "progress" else field for field in TASK.fields),
+    tuple(
+        replace(field, source=_how_it_goes, form=lambda text: text) if field.name == "progress" else field
+        for field in TASK.fields
+    ),
 )
-"""The progress as text, for tables."""
+"""The progress as text, for tables; of a task that has ended what came of it."""
 
 TASK_PAGE: ResultView[TaskPage] = ResultView(
     "task page",

@@ -65,6 +65,7 @@ from headwater.realms.realm_definition import (
     RealmFields,
     RealmManager,
     RealmState,
+    hold_micros,
     hold_until,
 )
 from headwater.realms.realm_registry import FILLED_REFERENCES, REALM_REFERENCES, REALMS, STOPS, RealmClosedError, RealmRegistry
@@ -114,6 +115,7 @@ __all__ = [
     "find_root",
     "grant_on_realm",
     "hash_credentials",
+    "hold_micros",
     "hold_until",
     "list_principal_roles",
     "list_principals",

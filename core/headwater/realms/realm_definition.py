@@ -174,20 +174,26 @@ def is_hold_ahead(realm: Realm, settings: Settings, now: Micros) -> bool:
     )
 
 
+def hold_micros(realm: Realm, settings: Settings) -> Micros:
+    """How long what is to be removed of a realm is still kept: its rows before a purge, and credentials that nothing declares any more.
+
+    Never shorter than a handle's TTL plus a commit's time-out, or a writer that still believes in the realm could write into the purge;
+    only the unsafe setting lets it be.
+    """
+    seconds = sound_seconds(realm.purge_hold_seconds, settings.purge_hold_seconds)
+    if not settings.unsafe_short_graces:
+        seconds = max(seconds, settings.purge_hold_floor_seconds)
+    return Micros(round(seconds * 1_000_000))
+
+
 def hold_until(realm: Realm, settings: Settings, now: Micros) -> Micros | None:
     """The earliest time at which an INACTIVE realm may be purged; ``None`` in every other state.
 
     Where the state was entered by a clock that was ahead, that is now: whoever asks for the purge then is refused once, and the hold
     counts from there.
-
-    The hold is never shorter than a handle's TTL plus a commit's time-out, or a writer that still believes in the realm
-    could write into the purge; only the unsafe setting lets it be.
     """
     if realm.state is not RealmState.INACTIVE:
         return None
     if is_hold_ahead(realm, settings, now):
         return now
-    seconds = sound_seconds(realm.purge_hold_seconds, settings.purge_hold_seconds)
-    if not settings.unsafe_short_graces:
-        seconds = max(seconds, settings.purge_hold_floor_seconds)
-    return Micros(realm.entered[RealmState.INACTIVE] + round(seconds * 1_000_000))
+    return Micros(realm.entered[RealmState.INACTIVE] + hold_micros(realm, settings))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headwater.access import Securable, SecurableKind
 from headwater.catalogs import CatalogGrant
+from headwater.clock import Micros, as_text
 from headwater.reconcile.connection_form import ConnectionForm
 from headwater.reconcile.declared_access import AccessRecord
 
@@ -56,14 +57,30 @@ class ProvideConnection:
 
 @dataclass(frozen=True, slots=True)
 class RetirePrincipal:
-    """Disable a principal, and remove the credentials from where they were kept."""
+    """Disable a principal. Its credentials stay where they are kept ``until`` then, and it has them again if it is declared before."""
+
+    principal: str
+    until: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class RetireConnection:
+    """Disable the principal of a connection. What workloads found stays ``until`` then."""
+
+    form: ConnectionForm
+    until: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveCredentials:
+    """Remove the credentials of a principal that is no longer declared from where they are kept."""
 
     principal: str
 
 
 @dataclass(frozen=True, slots=True)
-class RetireConnection:
-    """Disable the principal of a connection, and remove what workloads found."""
+class RemoveConnection:
+    """Remove what workloads found of a connection that is no longer declared."""
 
     form: ConnectionForm
 
@@ -143,6 +160,8 @@ AccessAction = (
     | ProvideConnection
     | RetirePrincipal
     | RetireConnection
+    | RemoveCredentials
+    | RemoveConnection
     | RotatePrincipal
     | DisablePrincipal
     | EnablePrincipal
@@ -156,7 +175,7 @@ AccessAction = (
     | UnassignCatalogRole
 )
 IN_CATALOG = (
-    *(ProvideConnection, RetireConnection, CreateCatalogRole, DropCatalogRole),
+    *(ProvideConnection, RetireConnection, RemoveConnection, CreateCatalogRole, DropCatalogRole),
     *(GrantInCatalog, RevokeInCatalog, AssignCatalogRole, UnassignCatalogRole),
 )
 """The kinds of actions on a catalog; the others are on its realm."""
@@ -169,6 +188,7 @@ _PAST = {
     "enable": "enabled",
     "grant": "granted",
     "provide": "provided",
+    "remove": "removed",
     "revoke": "revoked",
     "rotate": "rotated",
     "take": "took",
@@ -190,12 +210,16 @@ def access_sentence(action: AccessAction, subject: str) -> str:
             return f"revoke {', '.join(privileges)} on {subject} of role {role}"
         case ProvidePrincipal(principal):
             return f"provide principal {principal} of {subject} with credentials"
-        case RetirePrincipal(principal):
-            return f"disable principal {principal} of {subject} and remove its credentials"
+        case RetirePrincipal(principal, until):
+            return f"disable principal {principal} of {subject}; its credentials are kept until {as_text(until)}"
+        case RemoveCredentials(principal):
+            return f"remove the credentials of principal {principal} of {subject}, which is no longer declared"
         case ProvideConnection(form):
             return f"provide the connection of {subject} with credentials of principal {form.principal}"
-        case RetireConnection(form):
-            return f"disable principal {form.principal} of {subject} and remove its connection"
+        case RetireConnection(form, until):
+            return f"disable principal {form.principal} of {subject}; its connection is kept until {as_text(until)}"
+        case RemoveConnection(form):
+            return f"remove the connection of {subject} as principal {form.principal}, which is no longer declared"
         case RotatePrincipal(principal, _, _):
             return f"rotate the credentials of principal {principal} of {subject}"
         case DisablePrincipal(principal):
@@ -219,7 +243,7 @@ def access_sentence(action: AccessAction, subject: str) -> str:
 def done_sentence(action: AccessAction, subject: str) -> str:
     """What an action did."""
     verb, _, rest = access_sentence(action, subject).partition(" ")
-    return f"{_PAST[verb]} {rest.replace(' and remove ', ' and removed ')}"
+    return f"{_PAST[verb]} {rest}"
 
 
 def told_grants(grants: Iterable[CatalogGrant], catalog: str) -> str:

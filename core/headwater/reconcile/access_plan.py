@@ -2,16 +2,18 @@
 
 What a manifest declares is made to be so exactly: a declared role has the declared privileges and no others, a declared principal the
 declared roles. What it does not name is left alone, unless the record says that its resource made it: then the principal is disabled and
-the role dropped. The record is written before anything is made, and again when everything is done.
+the role dropped. Credentials are kept for the realm's purge hold, and a principal that is declared again before has them again. The record
+is written before anything is made, and again when everything is done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from headwater.catalogs import CatalogDefinition
+from headwater.clock import Micros
 from headwater.realms import Realm, RealmState
 from headwater.reconcile.access_actions import (
     AccessAction,
@@ -28,6 +30,8 @@ from headwater.reconcile.access_actions import (
     ProvideConnection,
     ProvidePrincipal,
     RecordAccess,
+    RemoveConnection,
+    RemoveCredentials,
     RetireConnection,
     RetirePrincipal,
     RevokeInCatalog,
@@ -60,7 +64,7 @@ from headwater.reconcile.manifests import (
 from headwater.reconcile.observed_access import SeenCatalogAccess, SeenCatalogRole, SeenPrincipal, SeenRealmAccess
 
 
-def plan_realm_access(manifest: RealmManifest, realm: Realm, seen: SeenRealmAccess | None) -> list[Action]:
+def plan_realm_access(manifest: RealmManifest, realm: Realm, seen: SeenRealmAccess | None, now: Micros) -> list[Action]:
     """The actions for the principals and principal roles of a realm that its manifest declares.
 
     seen          None where they were not read: there are none to keep, or the realm is not ACTIVE
@@ -73,12 +77,24 @@ def plan_realm_access(manifest: RealmManifest, realm: Realm, seen: SeenRealmAcce
         return [ReportDrift("AccessWaits", waits)] if is_new and realm.state is not RealmState.ACTIVE else []
     steps = list(_realm_steps(spec, record, seen))
     foreign = _foreign_principals(manifest, realm, record, seen)
+    ended = _ended(record, now)
+    removed = [RemoveCredentials(name) for name in ended if name not in {principal.name for principal in spec.principals}]
     if not is_new and spec.drift_policy == "Report":
-        return [*_report(steps, realm), *foreign]
-    return [*_recorded(record, _realm_record(spec, record, seen, digest), steps), *foreign]
+        return [*_recorded(record, _without_kept(record, ended), removed), *_report(steps, realm), *foreign]
+    return [*_recorded(record, _realm_record(spec, record, seen, digest, ended), [*steps, *removed]), *foreign]
 
 
-def _recorded(record: AccessRecord, done: AccessRecord, steps: list[AccessAction]) -> list[AccessAction]:
+def _ended(record: AccessRecord, now: Micros) -> list[str]:
+    """Whose credentials were kept for long enough after they ceased to be declared."""
+    return sorted(name for name, until in record.kept.items() if until <= now)
+
+
+def _without_kept(record: AccessRecord, names: Iterable[str]) -> AccessRecord:
+    kept = {name: until for name, until in record.kept.items() if name not in set(names)}
+    return msgspec.structs.replace(record, kept=kept)
+
+
+def _recorded(record: AccessRecord, done: AccessRecord, steps: Sequence[AccessAction]) -> list[AccessAction]:
     """The steps between two records: of what is about to be made, and of what holds then."""
     begun = record.with_made(done.roles, set(done.principals) - set(record.retired))
     first = [RecordAccess(begun)] if steps and begun != record else []
@@ -86,8 +102,10 @@ def _recorded(record: AccessRecord, done: AccessRecord, steps: list[AccessAction
     return [*first, *steps, *last]
 
 
-def _realm_record(spec: RealmSpec, record: AccessRecord, seen: SeenRealmAccess, digest: str) -> AccessRecord:
-    """The record once everything is as declared."""
+def _realm_record(
+    spec: RealmSpec, record: AccessRecord, seen: SeenRealmAccess, digest: str, ended: Iterable[str]
+) -> AccessRecord:
+    """The record once everything is as declared, and what was kept for long enough is removed."""
     roles, principals = {role.name for role in spec.roles}, {principal.name for principal in spec.principals}
     mine = {*record.principals, *record.retired, *(principals - seen.principals.keys())}
     return AccessRecord(
@@ -95,7 +113,14 @@ def _realm_record(spec: RealmSpec, record: AccessRecord, seen: SeenRealmAccess, 
         roles=tuple(sorted(roles & {*record.roles, *(roles - seen.roles.keys())})),
         principals=tuple(sorted(principals & mine)),
         retired=tuple(sorted(mine - principals)),
+        kept=_kept(record, {*record.principals} - principals, seen.keep_until, without={*principals, *ended}),
     )
+
+
+def _kept(record: AccessRecord, retired: Iterable[str], until: Micros, *, without: Iterable[str]) -> dict[str, Micros]:
+    """Until when credentials are kept, with those that cease to be declared now."""
+    kept = {**dict.fromkeys(retired, until), **record.kept}
+    return {name: kept[name] for name in sorted(kept.keys() - set(without))}
 
 
 def _realm_steps(spec: RealmSpec, record: AccessRecord, seen: SeenRealmAccess) -> Iterator[AccessAction]:
@@ -103,7 +128,7 @@ def _realm_steps(spec: RealmSpec, record: AccessRecord, seen: SeenRealmAccess) -
     declared = {principal.name for principal in spec.principals}
     for name in record.principals:
         if name not in declared and name in seen.principals:
-            yield RetirePrincipal(name)
+            yield RetirePrincipal(name, seen.keep_until)
     roles = {role.name for role in spec.roles}
     for name in record.roles:
         if name not in roles and name in seen.roles:
@@ -192,7 +217,7 @@ def plan_principal_rotation(manifest: RealmManifest, realm: Realm, seen: SeenRea
 
 
 def plan_catalog_access(
-    manifest: CatalogManifest, catalog: CatalogDefinition, seen: SeenCatalogAccess | None, *, server_url: str
+    manifest: CatalogManifest, catalog: CatalogDefinition, seen: SeenCatalogAccess | None, now: Micros, *, server_url: str
 ) -> list[Action]:
     """The actions for the roles and the connection of a catalog that its manifest declares.
 
@@ -204,8 +229,11 @@ def plan_catalog_access(
     spec, record = manifest.spec, read_record(catalog.acted.get(ACCESS))
     refused = _refused_connection(manifest, record, seen, server_url)
     form = None if refused else connection_form(spec, server_url=server_url)
-    steps = [*_connection_steps(manifest, record, seen, form), *_catalog_steps(manifest, record, seen, form)]
-    done = _catalog_record(spec, record, seen, form, is_refused=bool(refused))
+    ended = _ended(record, now)
+    wanted = spec.connection.secret_name if spec.connection is not None else None
+    removed = [RemoveConnection(_former_form(spec.name, secret)) for secret in ended if secret != wanted]
+    steps = [*_connection_steps(manifest, record, seen, form), *_catalog_steps(manifest, record, seen, form), *removed]
+    done = _catalog_record(spec, record, seen, form, ended, is_refused=bool(refused))
     return [
         *_recorded(record, done, steps),
         *_plan_rotation(manifest, catalog, record, seen, form),
@@ -226,13 +254,18 @@ def connection_form(spec: CatalogSpec, *, server_url: str) -> ConnectionForm | N
     )
 
 
-def plan_connection_end(catalog: CatalogDefinition) -> list[Action]:
-    """The end of a connection whose catalog is deleted."""
+def plan_connection_end(catalog: CatalogDefinition, now: Micros) -> list[Action]:
+    """The end of a connection whose catalog is deleted, as its Catalog confirms: nothing of it is kept."""
     record, name = read_record(catalog.acted.get(ACCESS)), connection_name(catalog.name)
+    removed = [RemoveConnection(_former_form(catalog.name, secret)) for secret in sorted(record.kept)]
     if name not in record.principals:
-        return []
-    form = ConnectionForm(principal=name, catalog=catalog.name, uri="", secret_name=record.secret)
-    return [RetireConnection(form), DropPrincipalRole(name)]
+        return [*removed]
+    form = _former_form(catalog.name, record.secret)
+    return [RetireConnection(form, now), RemoveConnection(form), *removed, DropPrincipalRole(name)]
+
+
+def _former_form(catalog: str, secret: str) -> ConnectionForm:
+    return ConnectionForm(principal=connection_name(catalog), catalog=catalog, uri="", secret_name=secret)
 
 
 def _refused_connection(
@@ -257,11 +290,11 @@ def _connection_steps(
     manifest: CatalogManifest, record: AccessRecord, seen: SeenCatalogAccess, form: ConnectionForm | None
 ) -> Iterator[AccessAction]:
     name = connection_name(manifest.spec.name)
-    former = ConnectionForm(principal=name, catalog=manifest.spec.name, uri="", secret_name=record.secret)
+    former = _former_form(manifest.spec.name, record.secret)
     is_made = name in record.principals
     is_moved = form is not None and is_made and record.secret != form.secret_name
     if (manifest.spec.connection is None and is_made) or is_moved:
-        yield RetireConnection(former)
+        yield RetireConnection(former, seen.keep_until)
     if manifest.spec.connection is None and is_made and name in seen.principal_roles:
         yield DropPrincipalRole(name)
     if form is None:
@@ -309,18 +342,26 @@ def _catalog_role_steps(role: DeclaredCatalogRole, holders: set[str], held: Seen
 
 
 def _catalog_record(
-    spec: CatalogSpec, record: AccessRecord, seen: SeenCatalogAccess, form: ConnectionForm | None, *, is_refused: bool
+    spec: CatalogSpec,
+    record: AccessRecord,
+    seen: SeenCatalogAccess,
+    form: ConnectionForm | None,
+    ended: Iterable[str],
+    *,
+    is_refused: bool,
 ) -> AccessRecord:
     """The record once everything is as declared; a connection that is refused stays as it is."""
     roles, name = {role.name for role in spec.roles}, connection_name(spec.name)
     kept = tuple(sorted(roles & {*record.roles, *(roles - seen.roles.keys())}))
     if is_refused:
-        return msgspec.structs.replace(record, roles=kept)
+        return msgspec.structs.replace(_without_kept(record, ended), roles=kept)
+    wanted = {form.secret_name} if form is not None else set()
+    former = {record.secret} if name in record.principals else set()
+    secrets = _kept(record, former - wanted, seen.keep_until, without={*wanted, *ended})
     if form is not None:
-        return AccessRecord(
-            roles=kept, principals=(name,), connection=form.address_digest(spec.realm_id), secret=form.secret_name
-        )
-    return AccessRecord(roles=kept, retired=tuple(sorted({*record.principals, *record.retired})))
+        digest = form.address_digest(spec.realm_id)
+        return AccessRecord(roles=kept, principals=(name,), connection=digest, secret=form.secret_name, kept=secrets)
+    return AccessRecord(roles=kept, retired=tuple(sorted({*record.principals, *record.retired})), kept=secrets)
 
 
 def _missing_roles(manifest: CatalogManifest, seen: SeenCatalogAccess) -> list[WaitUntil]:

@@ -41,6 +41,8 @@ from headwater.reconcile.access_actions import (
     GrantOnRealm,
     ProvideConnection,
     ProvidePrincipal,
+    RemoveConnection,
+    RemoveCredentials,
     RetireConnection,
     RetirePrincipal,
     RevokeInCatalog,
@@ -99,10 +101,10 @@ class AccessSteps:
                 self._provide(principal, self._credentials.of_principal(principal))
             case ProvideConnection(form):
                 self._provide(form.principal, self._credentials.of_connection(form))
-            case RetirePrincipal(principal):
-                return self._retire(principal, self._credentials.of_principal(principal))
-            case RetireConnection(form):
-                return self._retire(form.principal, self._credentials.of_connection(form))
+            case RemoveCredentials(principal):
+                return self._remove(self._credentials.of_principal(principal))
+            case RemoveConnection(form):
+                return self._remove(self._credentials.of_connection(form))
             case RotatePrincipal(principal, token, form):
                 place = self._credentials.of_principal(principal) if form is None else self._credentials.of_connection(form)
                 return self._rotate(principal, place, token)
@@ -145,6 +147,10 @@ class AccessSteps:
             case RevokeOnRealm(role, privileges):
                 for privilege in privileges:
                     revoke_on_realm(self._realms, self._id, role, privilege)
+            case RetirePrincipal(principal):
+                return self._retire(principal)
+            case RetireConnection(form):
+                return self._retire(form.principal)
             case DisablePrincipal(principal):
                 disable_principal(self._realms, self._id, principal)
             case UnassignPrincipalRole(principal, role):
@@ -195,19 +201,24 @@ class AccessSteps:
         reset_principal(self._realms, self._id, name, hash_credentials(kept))
         return True
 
-    def _retire(self, name: str, place: CredentialsSink) -> bool:
-        """Disable the principal first: credentials that somebody has read open nothing then. Returns whether anything was left to do."""
+    def _retire(self, name: str) -> bool:
+        """Disable the principal: its credentials open nothing then, and are still there if it is declared again."""
         held = find_principal(self._realms, self._id, name)
-        left = [] if held is None or held.disabled is not None else [name]
-        if held is not None:
-            disable_principal(self._realms, self._id, name)
+        if held is None or held.disabled is not None:
+            return False
+        disable_principal(self._realms, self._id, name)
+        return True
+
+    def _remove(self, place: CredentialsSink) -> bool:
+        """Returns whether there were any."""
+        removed: list[str] = []
 
         def confirm() -> None:
             self._check_unchanged()
-            left.append(place.place(self._id))
+            removed.append(place.place(self._id))
 
         place.remove_credentials(self._id, confirm)
-        return bool(left)
+        return bool(removed)
 
     @property
     def _catalog_roles(self) -> CatalogRoles:

@@ -19,6 +19,8 @@ from headwater.reconcile.access_actions import (
     ProvideConnection,
     ProvidePrincipal,
     RecordAccess,
+    RemoveConnection,
+    RemoveCredentials,
     RetireConnection,
     RetirePrincipal,
     RotatePrincipal,
@@ -236,6 +238,8 @@ REASONS: Mapping[type[Effect], str] = {
     RotatePrincipal: "CredentialsRotated",
     ProvideConnection: "ConnectionProvided",
     RetireConnection: "ConnectionRetired",
+    RemoveCredentials: "CredentialsRemoved",
+    RemoveConnection: "CredentialsRemoved",
 }
 """The word of each kind of step; those that are not here are changes of roles and grants."""
 

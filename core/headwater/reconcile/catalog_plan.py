@@ -55,7 +55,7 @@ def plan_catalog(manifest: CatalogManifest, observed: ObservedCatalog, now: Micr
     if foreign is not None:
         return _plan_foreign(manifest, foreign, name)
     if manifest.metadata.is_deletion:
-        return [] if catalog is None else _plan_deletion(manifest, catalog, observed, name)
+        return [] if catalog is None else _plan_deletion(manifest, catalog, observed, name, now)
     return _plan_life(manifest, catalog, observed, now)
 
 
@@ -153,7 +153,9 @@ def _manager_text(manager: CatalogManager | None) -> str:
     return manager_text(RealmManager(cluster=manager.cluster, namespace=manager.namespace, name=manager.name))
 
 
-def _plan_deletion(manifest: CatalogManifest, catalog: CatalogDefinition, observed: ObservedCatalog, name: str) -> list[Action]:
+def _plan_deletion(
+    manifest: CatalogManifest, catalog: CatalogDefinition, observed: ObservedCatalog, name: str, now: Micros
+) -> list[Action]:
     if manifest.spec.deletion_protection:
         return [
             RefuseManifest(
@@ -166,7 +168,7 @@ def _plan_deletion(manifest: CatalogManifest, catalog: CatalogDefinition, observ
         return [unconfirmed]
     unprotect: list[Action] = [UpdateCatalog(CatalogChanges(deletion_protection=False))] if catalog.deletion_protection else []
     ended = [*_stop_imports(observed, catalog), *plan_lake_end(catalog, observed)]
-    return [*unprotect, *ended, *plan_connection_end(catalog), DeleteCatalog()]
+    return [*unprotect, *ended, *plan_connection_end(catalog, now), DeleteCatalog()]
 
 
 def _plan_life(
@@ -182,7 +184,7 @@ def _plan_life(
     completed: list[Action] = [CompleteCatalog()] if catalog.unfinished or catalog.manager is None else []
     updated: list[Action] = [UpdateCatalog(changes)] if changes else []
     updated += _plan_policies(manifest, observed)
-    access = plan_catalog_access(manifest, catalog, observed.access, server_url=observed.server_url)
+    access = plan_catalog_access(manifest, catalog, observed.access, now, server_url=observed.server_url)
     lake = plan_lake_work(manifest, catalog, observed, now)
     return [*completed, *_stop_imports(observed, catalog, kept), *updated, *access, *imports, *lake]
 

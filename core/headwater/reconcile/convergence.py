@@ -86,6 +86,7 @@ from headwater.reconcile.manifests import (
 from headwater.reconcile.observed_state import StoreObserver
 from headwater.reconcile.plan_preview import future_sentences
 from headwater.reconcile.realm_plan import APPLIED, manager_text, plan_realm, with_manager, without_home, without_manager
+from headwater.reconcile.step_failures import StepFailures
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import Task, TaskQueue
 
@@ -106,6 +107,7 @@ class ReconcileOutcome:
 
     steps         the steps that were taken
     error         why it could not be finished; the other manifests were carried out nevertheless
+    more_errors   of further steps: one that fails stops only those that need it
     """
 
     subject: str
@@ -114,6 +116,7 @@ class ReconcileOutcome:
     refused: tuple[RefuseManifest, ...] = ()
     reports: tuple[ReportDrift, ...] = ()
     error: HeadwaterError | None = None
+    more_errors: tuple[HeadwaterError, ...] = ()
 
     @property
     def done(self) -> tuple[str, ...]:
@@ -237,9 +240,9 @@ def _converge(
     plan: list[Action] = []
     try:
         for _ in range(ROUNDS):
-            plan = convergence.make_plan()
-            if not _take_steps(convergence, plan, steps, tell=tell, fence=fence):
-                return _outcome(subject, steps, plan)
+            plan, failures = convergence.make_plan(), StepFailures()
+            if not _take_steps(convergence, plan, steps, failures, tell=tell, fence=fence):
+                return _outcome(subject, steps, plan, *failures.errors)
             convergence.observer.forget()
         raise UnavailableError(f"{subject} did not settle in {ROUNDS} rounds: somebody else changes it too, try again later")
     except FencedError:
@@ -253,13 +256,19 @@ def _take_steps(
     convergence: _RealmConvergence | _CatalogConvergence,
     plan: Sequence[Action],
     steps: list[PlannedStep],
+    failures: StepFailures,
     *,
     tell: Tell | None,
     fence: Fence | None,
 ) -> bool:
-    """Take the steps of a plan; returns whether anything changed, so that the state must be observed again."""
+    """Take the steps of a plan; returns whether anything changed, so that the state must be observed again.
+
+    A step that fails stops only those that need what it was to bring about.
+    """
     before = len(steps)
     for effect in [action for action in plan if isinstance(action, Effect)]:
+        if failures.is_in_vain(effect):
+            continue
         if fence is not None:
             fence()
         try:
@@ -268,6 +277,9 @@ def _take_steps(
             raise
         except SwapConflictError:
             return True  # another process was faster: observe again, then decide
+        except HeadwaterError as error:
+            failures.note(effect, error)
+            continue
         if sentence is not None:
             future = future_sentences(effect, convergence.manifest.described)
             steps.append(planned_step(effect, sentence, "; ".join(future)))
@@ -276,16 +288,15 @@ def _take_steps(
     return len(steps) > before
 
 
-def _outcome(
-    subject: str, steps: Sequence[PlannedStep], plan: Sequence[Action], error: HeadwaterError | None = None
-) -> ReconcileOutcome:
+def _outcome(subject: str, steps: Sequence[PlannedStep], plan: Sequence[Action], *errors: HeadwaterError) -> ReconcileOutcome:
     return ReconcileOutcome(
         subject=subject,
         steps=tuple(steps),
         waits=only(plan, WaitUntil),
         refused=only(plan, RefuseManifest),
         reports=only(plan, ReportDrift),
-        error=error,
+        error=errors[0] if errors else None,
+        more_errors=errors[1:],
     )
 
 
@@ -409,7 +420,8 @@ class _RealmConvergence:
         if not self._realms.is_realm_empty(self._realm):  # a late writer left rows: purge once more
             return _act_on_task(self._store, self._realm, SubmitTask(PURGE, self._store.clock.now()))
         # credentials first: they are all that a later realm of this id could mistake for its own
-        for principal in read_record(self._realm.acted.get(ACCESS)).principals:
+        record = read_record(self._realm.acted.get(ACCESS))
+        for principal in sorted({*record.principals, *record.kept}):
             self._credentials.of_principal(principal).remove_credentials(self._id, self._check_unchanged)
         self._credentials.remove_credentials(self._id, self._check_unchanged)
         self._realms.remove_realm(self._realm)

@@ -16,6 +16,7 @@ import msgspec
 
 from headwater.access import PRIVILEGES, Privilege, SecurableKind, parse_privilege
 from headwater.catalogs import CatalogGrant, ContentKey
+from headwater.clock import Micros
 from headwater.errors import CorruptionError, RefusedError
 from headwater.realms import ROOT_PRINCIPAL, SERVICE_ADMIN
 
@@ -111,7 +112,8 @@ class AccessRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     applied       digest of the declaration that was carried out last; only of realms
     roles         names of the roles that it made
     principals    names of the principals that it made
-    retired       of principals that it made and that are no longer declared: they are disabled, and have no Secret
+    retired       of principals that it made and that are no longer declared: they are disabled
+    kept          until when credentials are kept that are no longer declared: by principal, in a catalog by the name of the Secret
     connection    digest of what the connection's Secret has beside the credentials
     secret        name of that Secret; empty: the one that is made from the name of the Catalog
     """
@@ -120,6 +122,7 @@ class AccessRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     roles: tuple[str, ...] = ()
     principals: tuple[str, ...] = ()
     retired: tuple[str, ...] = ()
+    kept: Mapping[str, Micros] = {}
     connection: str = ""
     secret: str = ""
 

@@ -9,9 +9,11 @@ import msgspec
 
 from headwater.catalogs import CatalogAccess, CatalogDefinition, CatalogGrant, CatalogRoles
 from headwater.clock import Micros
-from headwater.realms import Realm, RealmGrants, RealmRegistry, find_principal, list_principals, read_realm_grants
+from headwater.realms import Realm, RealmGrants, RealmRegistry, find_principal, hold_micros, list_principals, read_realm_grants
 from headwater.reconcile.declared_access import connection_name
 from headwater.store import RealmStore
+
+_NEVER = Micros(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +26,14 @@ class SeenPrincipal:
 
 @dataclass(frozen=True, slots=True)
 class SeenRealmAccess:
-    """All principals of a realm by name, and all principal roles with their privileges on the realm."""
+    """All principals of a realm by name, and all principal roles with their privileges on the realm.
+
+    keep_until    how long credentials are kept that cease to be declared now
+    """
 
     principals: Mapping[str, SeenPrincipal] = field(default_factory=dict)
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    keep_until: Micros = _NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +46,15 @@ class SeenCatalogRole:
 
 @dataclass(frozen=True, slots=True)
 class SeenCatalogAccess:
-    """All roles of a catalog, all principal roles of its realm with their privileges there, and the principal of its connection."""
+    """All roles of a catalog, all principal roles of its realm with their privileges there, and the principal of its connection.
+
+    keep_until    as for a realm
+    """
 
     roles: Mapping[str, SeenCatalogRole] = field(default_factory=dict)
     principal_roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
     connection: SeenPrincipal | None = None
+    keep_until: Micros = _NEVER
 
 
 def observe_realm_access(realms: RealmRegistry, realm: Realm) -> SeenRealmAccess:
@@ -57,10 +67,12 @@ def observe_realm_access(realms: RealmRegistry, realm: Realm) -> SeenRealmAccess
         )
         for principal in principals
     }
-    return SeenRealmAccess(seen, _privileges(grants))
+    return SeenRealmAccess(seen, _privileges(grants), _keep_until(realms, realm))
 
 
-def observe_catalog_access(realms: RealmRegistry, rows: RealmStore, catalog: CatalogDefinition) -> SeenCatalogAccess:
+def observe_catalog_access(
+    realms: RealmRegistry, realm: Realm, rows: RealmStore, catalog: CatalogDefinition
+) -> SeenCatalogAccess:
     """Read the roles of a catalog, and of its realm what they are given to."""
     grants = read_realm_grants(rows)
     roles = CatalogRoles(rows, catalog)
@@ -71,7 +83,12 @@ def observe_catalog_access(realms: RealmRegistry, rows: RealmStore, catalog: Cat
         held = frozenset(role.name for role in grants.roles_of(principal.entity))
         connection = SeenPrincipal(held, principal.disabled is not None)
     seen = {role.name: _catalog_role(access, grants, role.name) for role in roles.list_roles()}
-    return SeenCatalogAccess(seen, _privileges(grants), connection)
+    return SeenCatalogAccess(seen, _privileges(grants), connection, _keep_until(realms, realm))
+
+
+def _keep_until(realms: RealmRegistry, realm: Realm) -> Micros:
+    store = realms.store
+    return Micros(store.clock.now() + hold_micros(realm, store.settings))
 
 
 def _catalog_role(access: CatalogAccess, grants: RealmGrants, name: str) -> SeenCatalogRole:

@@ -192,7 +192,7 @@ class StoreObserver:
             observed = replace(observed, policies=tuple(list_policies(rows, catalog.id)))
         if catalog is None or catalog.unfinished or not (manifest.spec.declares_access or ACCESS in catalog.acted):
             return observed
-        return replace(observed, access=observe_catalog_access(self._realms, rows, catalog))
+        return replace(observed, access=observe_catalog_access(self._realms, realm, rows, catalog))
 
     def forget(self) -> None:
         """Forget the tasks that were read: they may have changed."""

@@ -184,7 +184,7 @@ def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, n
         return [
             *_report_drift(manifest, realm, changes),
             *agreed,
-            *_access(manifest, realm, observed),
+            *_access(manifest, realm, observed, now),
             *_rotate(manifest, realm),
             *_maintain(manifest, realm, realm.maintenance, observed, now),
         ]
@@ -197,7 +197,7 @@ def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, n
     return [
         *steps,
         *agreed,
-        *_access(manifest, after, observed),
+        *_access(manifest, after, observed, now),
         *_rotate(manifest, after),
         *_maintain(manifest, after, manifest.spec.maintenance, observed, now),
     ]
@@ -239,12 +239,12 @@ def _report_drift(manifest: RealmManifest, realm: Realm, changes: RealmFields) -
     ]
 
 
-def _access(manifest: RealmManifest, realm: Realm, observed: ObservedRealm) -> list[Action]:
+def _access(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
     """What is declared of principals and roles, or was declared earlier."""
     records = {*realm.acted, *manifest.metadata.annotations}
     if not manifest.spec.declares_access and not records & {ACCESS, ROTATE_PRINCIPAL}:
         return []
-    access = plan_realm_access(manifest, realm, observed.access)
+    access = plan_realm_access(manifest, realm, observed.access, now)
     return [*access, *plan_principal_rotation(manifest, realm, observed.access)]
 
 

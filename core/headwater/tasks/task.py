@@ -163,6 +163,11 @@ class Task(StoredObject, frozen=True, kw_only=True):
         return self.state.is_active
 
     @property
+    def current_progress(self) -> TaskProgress | None:
+        """How far it is; None before anything was counted, and once it has ended: then its outcome says what came of it."""
+        return self.progress if self.is_active else None
+
+    @property
     def error(self) -> str:
         """The error of the last attempt, or an empty text."""
         return self.attempts[-1].error if self.attempts else ""

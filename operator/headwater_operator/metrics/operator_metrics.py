@@ -52,6 +52,12 @@ CATALOGUE = (
     describe_metric(
         "operator_resources", "gauge", "kind condition status", "Resources by the status of each condition. Leader only."
     ),
+    describe_metric(
+        "operator_schema_older",
+        "gauge",
+        "kind",
+        "1 while the API server drops fields of a kind that this operator knows, else 0.",
+    ),
     describe_metric("operator_events_total", "counter", "reason", "Kubernetes Events that were posted."),
     *STORE_CATALOGUE,
 )
@@ -69,6 +75,7 @@ class MetricSources:
     watch_ages: Callable[[], Mapping[str, float]] = field(default=dict)
     standings: Callable[[], Mapping[tuple[str, str, str], int]] = field(default=dict)
     """Numbers by kind, condition and its status."""
+    schema_faults: Callable[[], Mapping[str, str]] = field(default=dict)
 
 
 class OperatorMetrics:
@@ -144,6 +151,8 @@ class OperatorMetrics:
         yield self._store.is_up()
         yield _gauge("operator_queue_depth", {(): sources.queue_depth()})
         yield _gauge("operator_queue_oldest_seconds", {(): sources.queue_oldest_seconds()})
+        faults = sources.schema_faults()
+        yield _gauge("operator_schema_older", {(kind,): float(bool(fault)) for kind, fault in faults.items()})
         if not is_leading:
             return
         yield _gauge("operator_watch_age_seconds", {(kind,): age for kind, age in sources.watch_ages().items()})

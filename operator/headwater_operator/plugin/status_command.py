@@ -280,7 +280,7 @@ def _imports(imports: Iterable[Mapping[str, Any]], now: datetime) -> str:
 def _import(entry: Mapping[str, Any], now: datetime) -> str:
     """``initial Succeeded 3d ago, 13 imported, 1 quarantined (Corrupt)`` or ``initial RUNNING 5 of 14 tables``."""
     words = [str(entry.get("name")), str(entry.get("state") or "")]
-    if entry.get("done") is not None:
+    if entry.get("done") is not None and entry.get("state") in _ACTIVE:  # earlier operators left the progress of what has ended
         return " ".join(filter(None, (*words, progress_text(entry))))
     if entry.get("lastResult"):
         words = [words[0], f"{entry['lastResult']} {_age(entry.get('lastTime'), now)} ago"]
@@ -293,6 +293,9 @@ def _import(entry: Mapping[str, Any], now: datetime) -> str:
     ]
     codes = ", ".join(str(quarantine.get("code")) for quarantine in entry.get("quarantineCodes") or ())
     return ", ".join([" ".join(filter(None, words)), *counts]) + (f" ({codes})" if codes else "")
+
+
+_ACTIVE = ("WAITING", "RUNNING")
 
 
 def _due(task: Mapping[str, Any], now: datetime) -> str:

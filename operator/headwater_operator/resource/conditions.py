@@ -37,6 +37,7 @@ from headwater.store import RealmId
 from headwater.tasks import TaskState
 from headwater_operator.resource.reasons import CONDITIONS, Standing, reason_named
 from headwater_operator.runtime.informer_cache import CachedResource
+from headwater_operator.runtime.served_schema import SchemaOlderError
 
 MESSAGE_LIMIT = 1024
 """The longest message in characters; the API allows 32 KiB."""
@@ -126,7 +127,7 @@ LONG_SECONDS = 86_400
 FOREIGN = ("ManagedByAnother", "RealmManagedByAnother")
 """The refusals of what belongs to another resource."""
 _OF_THE_REALM = ("RealmMissing", "RealmNotActive", "RealmDeleting", "RealmManagedByAnother")
-_NOT_ACCEPTED = ("SpecInvalid", "Refused")
+_NOT_ACCEPTED = ("SpecInvalid", "SchemaOlder", "Refused")
 _UNSURE = ("OutcomeUnknown", "InternalError")
 _ENDED_PURGES = ("TaskDeadLettered", "TaskCancelled")
 _SETTLED = (RealmState.ACTIVE, RealmState.INACTIVE)
@@ -187,6 +188,8 @@ class ReconcileResult:
         waits = tuple(StallCause(wait.reason, _told(wait)) for wait in outcome.waits)
         reports = tuple(StallCause(reason_named(notice.reason).name, notice.message) for notice in outcome.reports)
         failure = _failure(outcome.error, is_seen=is_seen) if outcome.error else None
+        if failure is not None and outcome.more_errors:
+            failure = StallCause(failure.reason, f"{failure.message}; and {len(outcome.more_errors)} more steps failed")
         if failure is None and not is_seen and not (refused or waits):
             failure = StallCause("StoreUnavailable", "the store did not answer when it was asked how things stand")
         ended = tuple(notice for notice in reports if notice.reason in _ENDED_PURGES)
@@ -264,7 +267,7 @@ def catalog_conditions(
     if not verdict.is_foreign:
         conditions.append(_imports(catalog, former, now))
         conditions.append(_lake_work(catalog, former, now))
-        conditions.append(_connection(resource, secret, former))
+        conditions.append(_connection(resource, verdict, secret, former))
     return _those([*conditions, _deleting(verdict) if resource.is_deleted else None])
 
 
@@ -277,6 +280,7 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (ManifestError, "SpecInvalid"),
     (UnknownOutcomeError, "OutcomeUnknown"),
     (UnavailableError, "Unavailable"),
+    (SchemaOlderError, "SchemaOlder"),
     (RefusedError, "Refused"),
     (CorruptionError, "Unreadable"),
     (SwapConflictError, "Conflict"),
@@ -407,7 +411,9 @@ def _credentials(
     if waiting := verdict.report("RotationWaits") or verdict.report("AccessWaits"):
         return Condition("CredentialsAvailable", "True" if secret.exists else "False", waiting.reason, waiting.message)
     if not secret.exists:
-        return _missing_secret(secret.name, f"Realm {resource.name} headwater.dev/rotate-credentials: <any word>")
+        return _missing_secret(
+            secret.name, f"Realm {resource.name} headwater.dev/rotate-credentials: <any word>", verdict.blocker
+        )
     if elsewhere := verdict.report("CredentialsElsewhere"):
         return Condition("CredentialsAvailable", "False", elsewhere.reason, elsewhere.message)
     if secret.missing and realm.state is RealmState.ACTIVE and verdict.failure is None:
@@ -417,7 +423,10 @@ def _credentials(
 
 
 def _connection(
-    resource: CachedResource, secret: SecretSeen | UnreadState | None, former: Sequence[Mapping[str, Any]]
+    resource: CachedResource,
+    verdict: ReconcileResult,
+    secret: SecretSeen | UnreadState | None,
+    former: Sequence[Mapping[str, Any]],
 ) -> Condition | None:
     if secret is None:
         return None
@@ -425,11 +434,15 @@ def _connection(
         return kept_conditions(former, "CredentialsAvailable")
     if secret.exists:
         return Condition("CredentialsAvailable", "True", "SecretPresent")
-    return _missing_secret(secret.name, f"Catalog {resource.name} headwater.dev/rotate-credentials: <any word>")
+    return _missing_secret(
+        secret.name, f"Catalog {resource.name} headwater.dev/rotate-credentials: <any word>", verdict.blocker
+    )
 
 
-def _missing_secret(name: str, annotation: str) -> Condition:
-    told = f"Secret {name} is not there; annotate {annotation} to have new ones made"
+def _missing_secret(name: str, annotation: str, blocker: StallCause | None = None) -> Condition:
+    """A rotation helps where the Secret was deleted, and not while something keeps it from being made: then that is what to put right."""
+    advice = blocker.message if blocker is not None else f"annotate {annotation} to have new ones made"
+    told = f"Secret {name} is not there; {advice}"
     return Condition("CredentialsAvailable", "False", "SecretMissing", told)
 
 

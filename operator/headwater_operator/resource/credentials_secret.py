@@ -40,17 +40,28 @@ class ForeignSecretError(RefusedError):
 
 
 def secret_name(realm: str, principal: str = ROOT_PRINCIPAL) -> str:
-    """The name of the Secret of a principal of a Realm resource, in the same namespace: `<realm>-<principal>-credentials`.
+    """The name of the Secret of a principal of a Realm resource, in the same namespace; no two have the same.
 
-    If the name has no room for that, a digest replaces its end. What a name of a Secret may not have is replaced by hyphens, and a digest
-    follows.
+    `<realm>-<principal>-credentials`, where the principal's name has no hyphen, so that the last hyphens divide it; with one
+    `<realm>.<principal>.credentials`. What a name of a Secret may not have is replaced by hyphens, and a digest follows. A digest also
+    replaces the end of the realm's name where there is no room for it.
     """
-    if principal != ROOT_PRINCIPAL and not _PLAIN.fullmatch(principal):
-        slug = re.sub(r"[^a-z0-9]+", "-", principal.lower()).strip("-")
-        principal = f"{slug[:_SLUG_LIMIT]}-{_digest(principal)}".lstrip("-")
-    return _with_ending(
-        realm, f"-{principal}{_ENDING}", digested=f"{realm}/{principal}" if principal != ROOT_PRINCIPAL else realm
-    )
+    if not _PLAIN.fullmatch(principal):
+        ending = f".{_slug(principal)}.{_digest(principal)}.credentials".replace("..", ".")
+    else:
+        ending = f".{principal}.credentials" if "-" in principal else f"-{principal}{_ENDING}"
+    return _with_ending(realm, ending, digested=f"{realm}/{principal}" if principal != ROOT_PRINCIPAL else realm)
+
+
+def former_secret_name(realm: str, principal: str) -> str:
+    """The name under release 0.1.0: the same for `a` and `b-c` as for `a-b` and `c`. A Secret that has it keeps it."""
+    if not _PLAIN.fullmatch(principal):
+        principal = f"{_slug(principal)}-{_digest(principal)}".lstrip("-")
+    return _with_ending(realm, f"-{principal}{_ENDING}", digested=f"{realm}/{principal}")
+
+
+def _slug(principal: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", principal.lower()).strip("-")[:_SLUG_LIMIT].rstrip("-")
 
 
 def connection_secret_name(catalog: str, wanted: str = "") -> str:
@@ -82,16 +93,33 @@ class SecretCredentials:
         self._namespace = namespace
         self._resource = name
         self._form = form or CredentialsForm()
+        self._former_name = ""
         if isinstance(self._form, ConnectionForm):
             self._label, self._name = CATALOG_LABEL, connection_secret_name(name, self._form.secret_name)
         else:
             self._label, self._name = REALM_LABEL, secret_name(name, self._form.principal)
-        self._path = resource_path("Secret", namespace, self._name)
+            if self._form.principal != ROOT_PRINCIPAL:
+                self._former_name = former_secret_name(name, self._form.principal)
 
     @property
     def name(self) -> str:
-        """The name of the Secret."""
+        """The name of the Secret; once it was looked for, the former one where it still has that."""
         return self._name
+
+    @property
+    def _path(self) -> str:
+        return resource_path("Secret", self._namespace, self._name)
+
+    def _find(self, realm_id: RealmId) -> dict[str, Any] | None:
+        """The Secret under its name, or our own one under the name that an earlier release gave it."""
+        found = self._api.find_resource(self._path)
+        if found is not None or self._former_name in ("", self._name):
+            return found
+        former = self._api.find_resource(resource_path("Secret", self._namespace, self._former_name))
+        if former is None or not self._is_owned(former, realm_id):
+            return None
+        self._name = self._former_name
+        return former
 
     @property
     def principal(self) -> str:
@@ -111,6 +139,8 @@ class SecretCredentials:
 
         raises        ForeignSecretError when another Secret has this name; CorruptionError when ours holds no credentials
         """
+        if self._former_name not in ("", self._name):
+            self._find(realm_id)
         for _ in range(_TRIES):
             try:
                 self._create(realm_id, credentials, {})
@@ -131,7 +161,7 @@ class SecretCredentials:
         raises        ForeignSecretError when another Secret has this name
         """
         for _ in range(_TRIES):
-            secret = self._api.find_resource(self._path)
+            secret = self._find(realm_id)
             try:
                 if secret is None:
                     self._create(realm_id, credentials, {ROTATION: token})
@@ -153,7 +183,7 @@ class SecretCredentials:
         confirm       called each time the Secret has been found; if it raises, the Secret stays
         """
         for _ in range(_TRIES):
-            secret = self._api.find_resource(self._path)
+            secret = self._find(realm_id)
             if secret is None or not self._is_owned(secret, realm_id):
                 return
             confirm()
@@ -166,7 +196,7 @@ class SecretCredentials:
 
     def exists(self, realm_id: RealmId) -> bool:
         """Whether this realm's Secret exists, with an id and a secret in it."""
-        secret = self._api.find_resource(self._path)
+        secret = self._find(realm_id)
         if secret is None or not self._is_owned(secret, realm_id):
             return False
         return self._credentials(secret, realm_id) is not None

@@ -37,6 +37,7 @@ _RANK = (
     "RealmBootstrapped",
     "ConnectionProvided",
     "ConnectionRetired",
+    "CredentialsRemoved",
     "PrincipalProvided",
     "PrincipalRetired",
     "PrincipalDisabled",

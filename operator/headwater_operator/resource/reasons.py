@@ -162,6 +162,15 @@ _ALL: tuple[Reason, ...] = (
         "Change what the message names, or put right what it contradicts. A Secret in the way is looked for every 20 seconds.",
     ),
     Reason(
+        "SchemaOlder",
+        ("Accepted", *_STALLS),
+        "Warning",
+        "An older custom resource definition in the cluster drops fields of the resource, or has dropped some. Nothing is done, so that "
+        "nothing is removed that only seems to be asked for no more. While such a definition is served, nothing is written to the resource "
+        "either, and only the event, the operator's `/readyz`, the metric `headwater_operator_schema_older` and `helm test` report it.",
+        "Apply the definitions of the operator's chart, then the manifest of the resource.",
+    ),
+    Reason(
         "ManagedByAnother",
         ("Ready", "Stalled", "Accepted", "Deleting"),
         "Warning",
@@ -394,11 +403,22 @@ _ALL: tuple[Reason, ...] = (
     ),
     # Steps
     Reason("PrincipalProvided", (), "Normal", "A principal was created, and a Secret with its credentials."),
-    Reason("PrincipalRetired", (), "Normal", "A principal that is not declared any more was disabled, and its Secret removed."),
+    Reason(
+        "PrincipalRetired",
+        (),
+        "Normal",
+        "A principal that is not declared any more was disabled. Its Secret is kept for the hold.",
+    ),
     Reason("PrincipalDisabled", (), "Normal", "A principal was disabled as declared."),
     Reason("PrincipalEnabled", (), "Normal", "A principal was enabled as declared."),
     Reason("ConnectionProvided", (), "Normal", "The Secret of the connection was written, for a principal of its own."),
-    Reason("ConnectionRetired", (), "Normal", "The Secret of the connection was removed, and its principal disabled."),
+    Reason("ConnectionRetired", (), "Normal", "The principal of the connection was disabled. Its Secret is kept for the hold."),
+    Reason(
+        "CredentialsRemoved",
+        (),
+        "Normal",
+        "A Secret was removed that nothing has declared since the purge hold of its realm began to count.",
+    ),
     Reason("AccessUpdated", (), "Normal", "Roles and grants were changed as the resource declares."),
     Reason("RealmCreated", (), "Normal", "The realm was created."),
     Reason("RealmBootstrapped", (), "Normal", "The realm was filled with its root principal and the first grants."),

@@ -32,7 +32,7 @@ from headwater_operator.resource.conditions import FOREIGN, find_condition, real
 from headwater_operator.resource.credentials_secret import ForeignSecretError
 from headwater_operator.resource.events import Event, EventPoster, events_for, is_drift_corrected
 from headwater_operator.resource.finalizers import FINALIZER, HeldResources, add_finalizer, remove_finalizer
-from headwater_operator.resource.resource_status import StatusWriter
+from headwater_operator.resource.resource_status import StatusWriter, is_written
 from headwater_operator.resource.store_pass import (
     CatalogPass,
     ObservedStatus,
@@ -43,12 +43,17 @@ from headwater_operator.resource.store_pass import (
 from headwater_operator.resource.waiting_resources import STORE, Contention, StoreOutage
 from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache, ResourceKey
 from headwater_operator.runtime.operator_settings import OperatorSettings
+from headwater_operator.runtime.served_schema import SchemaOlderError, ServedSchemas
 from headwater_operator.runtime.workqueue import RequeuePace, WorkQueue, seconds_until_next_look
 
 log = structlog.get_logger(__name__)
 
 COUNT_SECONDS = 2.0
 """How long after a change of a Catalog its Realm counts Catalogs again: many change at once."""
+OLDER_SECONDS = 60.0
+"""How often to look again whether the API server still serves an older schema."""
+SCHEMA_SECONDS = 1.0
+"""How old the answer to that may be when a resource is written; before each step it is asked anew."""
 SECRET_SECONDS = 20.0
 """How often to check whether a foreign Secret is still in the way, which no watch reports."""
 
@@ -70,6 +75,7 @@ class Reconciler:
     """Keeps realms and catalogs as their resources declare. Thread-safe as long as no two threads have the same key.
 
     fence         called before each step; an exception of it ends the pass
+    schemas       what the API server keeps of a resource; with an older schema nothing is done about it
     chance        from 0 to 1, for the jitter of the resync
     """
 
@@ -84,9 +90,11 @@ class Reconciler:
         metrics: ReconcileMetrics,
         fence: Callable[[], None],
         *,
+        schemas: ServedSchemas | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._clock = store.clock
+        self._schemas = schemas or ServedSchemas(api, store.clock)
         self._api = api
         self._cache = cache
         self._queue = queue
@@ -105,9 +113,9 @@ class Reconciler:
         cluster = ManagerIdentity(cluster=operator_settings.cluster_name, is_cluster_named=operator_settings.is_cluster_named)
         counts = ContentCounts()
         self._passes: dict[str, RealmPass | CatalogPass] = {
-            "Realm": RealmPass(store, settings, cluster, fence, api, counts),
+            "Realm": RealmPass(store, settings, cluster, self._fence_of("Realm"), api, counts),
             "Catalog": CatalogPass(
-                store, settings, cluster, fence, api, cache, counts, server_url=operator_settings.server_url
+                store, settings, cluster, self._fence_of("Catalog"), api, cache, counts, server_url=operator_settings.server_url
             ),
         }
         self._known = HeldResources()
@@ -129,6 +137,9 @@ class Reconciler:
                 word = self._pass(key, started)
             except FencedError:
                 raise
+            except SchemaOlderError as older:
+                word = "refused"
+                self._stand_still(key, older)
             except Exception as fault:  # noqa: BLE001 - the door: one resource's trouble is not that of the others
                 word = "error"
                 self._put_off(key, fault)
@@ -147,6 +158,8 @@ class Reconciler:
         with self._contention.record_look() as since:
             acted = passing.reconcile_store(resource)
             self._contend(resource, acted, since)
+        if isinstance(acted.error, SchemaOlderError) and not acted.is_shrunk:
+            raise acted.error
         if resource.is_deleted and may_go(resource, acted.outcome, acted.belonging):
             return self._let_go(resource, acted)
         sight = passing.read_status(resource, acted)
@@ -162,6 +175,7 @@ class Reconciler:
         if resource.is_deleted:
             self._queue.forget_failures(resource.key)
             return None  # others hold it
+        self._schemas.check(resource.kind, max_age_seconds=SCHEMA_SECONDS)
         body = add_finalizer(self._api, resource)
         if body is None:
             raise SwapConflictError(f"{resource.key} is gone, or going, since it was seen")
@@ -174,6 +188,7 @@ class Reconciler:
     def _let_go(self, resource: CachedResource, acted: PassResult) -> str:
         """Remove the finalizer: nothing is left to do."""
         self._fence()
+        self._schemas.check(resource.kind, max_age_seconds=SCHEMA_SECONDS)
         self._known.let_go(resource.key)
         body = remove_finalizer(self._api, resource)
         _log_pass(acted.outcome, "released")
@@ -193,7 +208,7 @@ class Reconciler:
         before, after = resource.status, sight.status
         try:
             self._publish(resource, after)
-        except UnavailableError:
+        except (SchemaOlderError, UnavailableError):
             # report what was done now, because the next pass will not know of it
             self._events.post(resource, events_for(resource, before, before, acted.steps))
             raise
@@ -209,8 +224,29 @@ class Reconciler:
         if pause:
             log.warning("somebody else writes the status, too", pause_seconds=round(pause, 1))
             self._queue.enqueue_after(resource.key, pause)
-        elif self._statuses.write_status(resource, status):
+            return
+        if not is_written(resource, status):
+            self._schemas.check(resource.kind, max_age_seconds=SCHEMA_SECONDS)
+        if self._statuses.write_status(resource, status):
             self._queue.enqueue(resource.key)  # another change came meanwhile
+
+    def _fence_of(self, kind: str) -> Callable[[], None]:
+        """What is called before each step: it may take something away because a field is missing."""
+
+        def fence() -> None:
+            self._fence()
+            self._schemas.check(kind)
+
+        return fence
+
+    def _stand_still(self, key: ResourceKey, older: SchemaOlderError) -> None:
+        """Do nothing about a resource while the API server drops fields of it, and write nothing to it: that would make the loss last."""
+        log.error("nothing is done: the API server serves an older schema", error=str(older))
+        resource = self._cache.find_resource(key)
+        if resource is not None:
+            self._events.post(resource, [Event("Warning", "SchemaOlder", str(older))])
+        self._queue.forget_failures(key)
+        self._queue.enqueue_after(key, OLDER_SECONDS * (0.9 + 0.2 * self._chance()))
 
     def _tell_the_others(self, resource: CachedResource, status: Mapping[str, Any] | None) -> None:
         """Wake the Realm or the Catalogs that show something of this resource. ``status``: the current one; None: it was released."""
@@ -377,5 +413,7 @@ def _log_pass(outcome: ReconcileOutcome | Exception, word: str, *, is_news: bool
     told: dict[str, Any] = {name: list(lines) for name, lines in notices.items() if lines}
     if outcome.error is not None:
         told["error"] = f"{type(outcome.error).__name__}: {outcome.error}"
+    if outcome.more_errors:
+        told["more_errors"] = [f"{type(error).__name__}: {error}" for error in outcome.more_errors]
     tell = log.info if (told and is_news) or outcome.steps or word == "released" else log.debug
     tell("reconciled", outcome=word, **told)

@@ -18,6 +18,7 @@ import msgspec
 
 from headwater.catalogs import CatalogState
 from headwater.clock import Clock, Micros, as_text
+from headwater.outcome_text import outcome_sentence
 from headwater.realms import RealmState
 from headwater.reconcile import (
     CatalogDescription,
@@ -51,6 +52,7 @@ from headwater_operator.resource.conditions import (
 )
 from headwater_operator.resource.reasons import CONDITIONS
 from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache, ResourceChange, ResourceKey
+from headwater_operator.runtime.served_schema import has_shrunk, spec_digest
 
 TASKS_SHOWN = 10
 IMPORTS_SHOWN = 20
@@ -66,9 +68,10 @@ _RESULTS = {TaskState.SUCCEEDED: "Succeeded", TaskState.FAILED: "Failed", TaskSt
 _SEEN_OF_REALM = ("state", "realmKey", "catalogs", "tables", "tasks", "maintenance", "purge", "credentialsSecret")
 _SEEN_OF_CATALOG = ("state", "realmId", "catalogId", "tables", "namespaces", "imports", "lakeWork")
 _OURS = {
-    "Realm": ("observedGeneration", "realmId", "message", "conditions", "plan", *_SEEN_OF_REALM),
+    "Realm": ("observedGeneration", "specDigest", "realmId", "message", "conditions", "plan", *_SEEN_OF_REALM),
     "Catalog": (
         "observedGeneration",
+        "specDigest",
         "message",
         "conditions",
         "plan",
@@ -117,7 +120,7 @@ def realm_status(
     else:
         shown = _realm(resource, realm, former, secret, now)
     return {
-        "observedGeneration": resource.generation,
+        **_observed(resource),
         "realmId": realm_id_of(resource),
         **shown,
         "message": _message(conditions),
@@ -157,7 +160,7 @@ def catalog_status(
     if known_id := realm_id or (realm_id_of(realm) if realm is not None else former.get("realmId")):
         shown["realmId"] = known_id
     return {
-        "observedGeneration": resource.generation,
+        **_observed(resource),
         **shown,
         **({} if verdict.is_foreign else _maintenance_times(realm, former)),
         "message": _message(conditions),
@@ -184,6 +187,13 @@ def asked_plan(resource: CachedResource) -> str | None:
     token = _token(resource)
     made = resource.status.get("plan")
     return None if token is None or (isinstance(made, dict) and made.get("token") == token) else token
+
+
+def _observed(resource: CachedResource) -> dict[str, Any]:
+    """The generation that the status is about, and the spec that it had when it was first looked at."""
+    if has_shrunk(resource.kind, resource.generation, resource.spec, resource.status):
+        return _as_before(resource.status, ("observedGeneration", "specDigest"))
+    return {"observedGeneration": resource.generation, "specDigest": spec_digest(resource.kind, resource.spec)}
 
 
 def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -295,6 +305,8 @@ def _lake_work(work: LakeWorkDescription, now: Micros) -> dict[str, Any]:
         shown |= {"state": str(task.state), "task": task.id, **_progress(task), **_told_of(task, now)}
         if task.state is TaskState.WAITING and task.error and "message" not in shown:
             shown["message"] = cut_message(" ".join(task.error.split()), SENTENCE)  # why it was put off, such as a stop
+        if task.state is TaskState.SUCCEEDED and (outcome := outcome_sentence(task.kind, task.outcome)):
+            shown["message"] = cut_message(outcome, SENTENCE)
     if work.next is not None:
         shown["nextTime"] = as_text(work.next)
     if work.last is not None and work.last.finished is not None:
@@ -365,8 +377,8 @@ def _task(task: TaskDescription, now: Micros) -> dict[str, Any]:
 
 
 def _progress(task: TaskDescription) -> dict[str, Any]:
-    """Numbers, once there are any. A total of zero is an unknown one."""
-    if not task.unit:
+    """Numbers, once there are any. A total of zero is an unknown one; of a task that has ended, its outcome is shown instead."""
+    if not task.unit or not task.state.is_active:
         return {}
     return {"done": task.done, "unit": task.unit, **({"total": task.total} if task.total else {})}
 

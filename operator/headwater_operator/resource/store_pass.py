@@ -48,6 +48,7 @@ from headwater_operator.resource.conditions import FOREIGN, UNSEEN, SecretSeen, 
 from headwater_operator.resource.credentials_secret import SecretCredentials
 from headwater_operator.resource.resource_status import PlanMade, asked_plan, catalog_status, realm_status
 from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache
+from headwater_operator.runtime.served_schema import SchemaOlderError, has_shrunk
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -55,10 +56,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """The result of a pass: an exception when it had no outcome at all. ``belonging`` is that of a Catalog."""
+    """The result of a pass: an exception when it had no outcome at all. ``belonging`` is that of a Catalog.
+
+    is_shrunk     the resource was not acted on, because its spec changed and its generation did not
+    """
 
     outcome: ReconcileOutcome | Exception
     belonging: Belonging | None = None
+    is_shrunk: bool = False
+
+    @property
+    def error(self) -> Exception | None:
+        return self.outcome if isinstance(self.outcome, Exception) else self.outcome.error
 
     @property
     def steps(self) -> tuple[PlannedStep, ...]:
@@ -112,6 +121,8 @@ class RealmPass:
 
     def reconcile_store(self, resource: CachedResource) -> PassResult:
         """Bring the store to what the resource says, as far as that is possible now."""
+        if shrunk := _shrunk(resource):
+            return PassResult(shrunk, is_shrunk=True)
 
         def carry_out() -> ReconcileOutcome:
             manifest = self._read(resource.body())
@@ -181,6 +192,8 @@ class CatalogPass:
 
     def reconcile_store(self, resource: CachedResource) -> PassResult:
         belonging = _find_realm(resource, self.cache)
+        if shrunk := _shrunk(resource):
+            return PassResult(shrunk, belonging, is_shrunk=True)
 
         def carry_out() -> ReconcileOutcome:
             manifest = self._read(resource.body(), belonging)
@@ -261,6 +274,17 @@ class CatalogPass:
 
     def _credentials(self, resource: CachedResource) -> SecretCredentials:
         return SecretCredentials(self.api, resource.namespace, resource.name)
+
+
+def _shrunk(resource: CachedResource) -> SchemaOlderError | None:
+    """Why the spec of a resource cannot be what its author asks for; None where it can."""
+    if not has_shrunk(resource.kind, resource.generation, resource.spec, resource.status):
+        return None
+    return SchemaOlderError(
+        f"the spec of {resource.key} changed and its generation {resource.generation} did not: an older definition of {resource.kind} in "
+        "the cluster has dropped fields, so it is not acted on. Apply the CRDs of this operator's chart, then the manifest again; to have "
+        "the spec acted on as it is, change any field of it"
+    )
 
 
 def _principals(resource: CachedResource) -> list[str]:

@@ -55,6 +55,7 @@ class ProcessHealth:
     """The findings of a probe by part of the process: a sentence on what is wrong, or nothing.
 
     watches       None until this process leads
+    schema_faults why the schema that the API server serves for a kind is older than this operator
     has_met_store whether the store answered at least once: a process that never reached it must not replace one that did
     """
 
@@ -63,6 +64,7 @@ class ProcessHealth:
     clock: Clock
     has_met_store: bool = False
     is_stopping: bool = False
+    schema_faults: Callable[[], Mapping[str, str]] = field(default=dict)
     watches: Watches | None = None
     looks: LookTimes | None = None
     _watched_since: float = field(default=0.0)
@@ -82,6 +84,7 @@ class ProcessHealth:
     def ready(self) -> dict[str, str]:
         """Whether this process does its part: as a leader it has seen everything; as a standby it could take over at any time."""
         findings = {"process": "it is stopping" if self.is_stopping else ""}
+        findings |= {f"schema of {kind} resources": fault for kind, fault in self.schema_faults().items()}
         if self.watches is not None:
             lists = "" if self.watches.is_listed else "not everything that there is was listed yet"
             return findings | {"lead": "" if self.lead.is_held else "the Lease is not held", "lists": lists}

@@ -175,6 +175,7 @@ class Relister:
     waits         seconds between lists of what could not be listed, or is owed; each iteration begins them anew
     on_vanished   called with the key and the uid of a resource that was deleted without an event
     on_ended      called with the reason why no watch can continue
+    on_listed     called with the kind after each list
     """
 
     def __init__(
@@ -187,6 +188,7 @@ class Relister:
         waits: Iterable[float],
         on_vanished: Callable[[ResourceKey, str], None],
         on_ended: Callable[[HeadwaterError], None],
+        on_listed: Callable[[str], None] = lambda kind: None,
     ) -> None:
         self._api = api
         self._progress = progress
@@ -195,6 +197,7 @@ class Relister:
         self._waits = waits
         self._on_vanished = on_vanished
         self._on_ended = on_ended
+        self._on_listed = on_listed
         self._stopped = threading.Event()
         self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name="relister", daemon=True)
@@ -240,6 +243,7 @@ class Relister:
             return False
         for key, uid in self._progress.end_list(begun, listed).items():
             self._on_vanished(key, uid)
+        self._on_listed(target.kind)
         return True
 
     def _sightings(self, target: WatchTarget) -> Iterator[tuple[ResourceKey, Sighting]]:

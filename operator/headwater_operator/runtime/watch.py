@@ -115,6 +115,7 @@ class ResourceWatch:
 
     api           whose address and credentials kopf uses, too
     identity      name of this process
+    on_listed     called with the kind each time that all resources of it were listed
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class ResourceWatch:
         scope: WatchScope = WatchScope(),
         identity: str = "",
         timing: WatchTiming = WatchTiming(),
+        on_listed: Callable[[str], None] = lambda kind: None,
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -146,6 +148,7 @@ class ResourceWatch:
             waits=self._backoffs,
             on_vanished=self._forget,
             on_ended=self._end,
+            on_listed=on_listed,
         )
         self._lock = threading.Lock()
         self._stopped = threading.Event()

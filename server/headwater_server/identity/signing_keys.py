@@ -18,6 +18,7 @@ import structlog
 from headwater.clock import Clock
 from headwater.errors import RefusedError
 from headwater_server.call import ServedStore
+from headwater_server.key_files import warn_of_readable_key
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +47,8 @@ class SigningKeys:
         self._clock = clock
         self._lock = threading.Lock()
         self._keys = self._read()
+        for name in self._keys:
+            warn_of_readable_key(self._folder / name)
         self._appeared: dict[str, float] = {}
         self._looked = clock.monotonic()
 
@@ -79,6 +82,7 @@ class SigningKeys:
             for name in keys.keys() - self._keys.keys():
                 self._appeared[name] = now
                 log.info("a signing key was added", key=name)
+                warn_of_readable_key(self._folder / name)
             for name in self._keys.keys() - keys.keys():
                 self._appeared.pop(name, None)
                 log.info("a signing key was removed; what it has signed is refused", key=name)

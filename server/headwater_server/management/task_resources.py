@@ -254,7 +254,7 @@ def task_resource(seen: Versioned[Task]) -> TaskResource:
         failures=task.failures,
         max_attempts=task.max_attempts,
         owner=task.owner,
-        progress=_progress(task.progress),
+        progress=_progress(task.current_progress),
         created=as_text(task.created),
         due=as_text(task.due),
         finished=time_or_none(task.finished),

@@ -62,11 +62,17 @@ function TaskTable({ realm, tasks, empty }) {
     { title: "Task", of: (task) => html`<a class="strong" href=${link("realms", realm, "tasks", task.id)}>${task.kind}</a>` },
     { title: "Subject", isWide: true, of: (task) => html`<bdi>${task.subject}</bdi>` },
     { title: "State", of: (task) => html`<${State} of=${task.stopRequested && task.state === "RUNNING" ? "stopping" : task.state} />` },
-    { title: "Progress", of: (task) => html`<${Progress} of=${task.progress} isRunning=${task.state === "RUNNING"} />` },
+    { title: "Progress", of: (task) => (isActive(task) ? html`<${Progress} of=${task.progress} isRunning=${task.state === "RUNNING"} />` : html`<span>${outcomeText(task)}</span>`) },
     { title: "Tries", isNumber: true, of: (task) => `${task.attempt} of ${task.maxAttempts}` },
     { title: "When", of: (task) => (task.finished ? html`<${Time} at=${task.finished} />` : html`due <${Time} at=${task.due} />`) },
     { title: "Id", of: (task) => html`<${Id} value=${task.id} length=${8} />` },
   ]} />`;
+}
+
+// What came of a task that has ended, in its largest counts; the page of the task has all of it
+function outcomeText(task) {
+  const counts = Object.entries(task.outcome ?? {}).map(([name, value]) => [name, value?.total ?? value]);
+  return counts.filter(([, number]) => Number.isInteger(number) && number > 0).slice(0, 5).map(([name, number]) => `${count(number)} ${name}`).join(", ") || "–";
 }
 
 function Progress({ of: progress, isRunning }) {
@@ -94,6 +100,7 @@ export function TaskScreen({ realm, name }) {
     <//>
     <${Facts} of=${[
       ["State", html`<${State} of=${task.stopRequested && task.state === "RUNNING" ? "stopping" : task.state} />`],
+      ["Outcome", !isActive(task) && outcomeText(task)],
       ["Progress", task.progress && html`<${Progress} of=${task.progress} isRunning=${task.state === "RUNNING"} />`],
       ["Id", html`<${Id} value=${task.id} />`],
       ["Worker", task.owner && html`<code>${task.owner}</code>`],

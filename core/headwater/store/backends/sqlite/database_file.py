@@ -297,6 +297,7 @@ class SqliteFile:
         return connection
 
     def _connect(self) -> sqlite3.Connection:
+        _make_private(self.path)
         connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             self._use_write_ahead_log(connection)
@@ -421,3 +422,9 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:  # a name that is too long
         return False
+
+
+def _make_private(path: Path | str) -> None:
+    """Make a file that is not there yet, for its owner alone; SQLite gives its log the same mode, and reports what fails here."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
