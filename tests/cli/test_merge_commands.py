@@ -64,6 +64,18 @@ def test_merge_of_what_is_merged_says_that_nothing_is_left(headwater: CommandLin
     assert "already up to date" in headwater.ok("catalog", "merge", "acme/lake", "dev")
 
 
+def test_merge_after_an_undo_names_the_restore_and_the_commands(headwater: CommandLine, lake: Catalog) -> None:
+    before = headwater.data("catalog", "log", "acme/lake")[0]["hash"]
+    headwater.ok("catalog", "merge", "acme/lake", "dev")
+    headwater.ok("realm", "restore", "acme/lake@main", "--to", before, "--confirm", "acme")
+    result = headwater("catalog", "merge", "acme/lake", "dev")
+
+    assert result.exit_code == 6
+    assert "was merged before" in result.stdout
+    assert f"--base {before} merges again" in result.stderr
+    assert headwater.data("catalog", "merge", "acme/lake", "dev", "--base", before)["applied"]
+
+
 def test_branch_that_moved_is_told_once(headwater: CommandLine, lake: Catalog) -> None:
     result = headwater("catalog", "branch", "delete", "acme/lake", "dev", "--expected", "0123456789abcdef")
 

@@ -10,6 +10,9 @@ from managed_office import ManagedOffice
 from stocked_lake import ORDERS, appended, delta, put, put_orders
 
 from headwater.catalogs import ContentKey, Delete, DeltaLakeTable, Put
+from headwater.realms import RealmRegistry
+from headwater.restore import RestoreRequest, RestoreTarget, restore_state
+from headwater.store import id_of
 
 MAIN = "/references/main"
 RETURNS = ContentKey.of("sales", "returns")
@@ -318,6 +321,18 @@ def test_conflict_is_decided_by_a_mode(lake: LakeCaller) -> None:
 
     assert (dropped["status"], dropped["keys"][0]["outcome"]) == ("UP_TO_DATE", "DROPPED")
     assert (forced["status"], forced["keys"][0]["outcome"]) == ("MERGED", "PUT")
+
+
+def test_conflict_with_a_restore_is_marked_and_decided(lake: LakeCaller) -> None:
+    before = lake.office.lake.secrets
+    lake.post(f"{MAIN}/merge", {"source": "dev"})
+    rows = RealmRegistry(lake.office.store).open_realm("acme")
+    restore_state(rows, id_of(before), RestoreRequest(reference="lake/main", aim=RestoreTarget(commit=id_of(before))))
+    told = lake.post(f"{MAIN}/merge", {"source": "dev"})
+    forced = lake.post(f"{MAIN}/merge", {"source": "dev", "keys": {"sales.returns": "FORCE"}})
+
+    assert (told["status"], [each["undone"] for each in told["conflicts"]]) == ("CONFLICTS", [True])
+    assert forced["status"] == "MERGED"
 
 
 def test_transplant_repeats_commits_of_the_source(lake: LakeCaller) -> None:

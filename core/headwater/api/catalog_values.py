@@ -350,6 +350,9 @@ class MergeInfo:
     head          of the branch, afterwards
     base          the commit from which changes were counted; None: from the beginning
     conflicts     only of one that was refused: then nothing was written
+    undone        keys that were merged before, and that a restoration of the branch took back: each is a conflict, unless its mode is
+                  FORCE or DROP
+    undone_base   the base from which these count as changes of the source again
     """
 
     applied: bool
@@ -358,6 +361,8 @@ class MergeInfo:
     base: str | None
     keys: tuple[MergedKeyInfo, ...]
     conflicts: tuple[MergeConflictInfo, ...] = ()
+    undone: tuple[str, ...] = ()
+    undone_base: str | None = None
 
     @classmethod
     def of(cls, result: MergeResult, sides: Mapping[ContentKey, ConflictSidesInfo] = MappingProxyType({})) -> MergeInfo:
@@ -372,6 +377,8 @@ class MergeInfo:
                 for each in result.merged_keys
             ),
             conflicts=tuple(MergeConflictInfo.of(conflict, sides) for conflict in result.conflicts),
+            undone=tuple(map(str, result.undone)),
+            undone_base=told_id(result.undone_base),
         )
 
 

@@ -105,6 +105,25 @@ def merged_heads(commit: Commit) -> tuple[ObjectId, ...]:
     return tuple(id_of(text) for text in _texts(commit.properties.get("merged")) if _ID.fullmatch(text))
 
 
+@dataclass(frozen=True, slots=True)
+class RestoredState:
+    """The state that a restoration copied. ``commit`` None: it held nothing."""
+
+    commit: ObjectId | None
+
+
+def restored_state(commit: Commit) -> RestoredState | None:
+    """The state that a commit restored; None for a commit of another kind.
+
+    Only a restoration can name its task outside of the properties that callers choose.
+    """
+    if "task" not in commit.properties:
+        return None
+    words = CommitMeta.from_commit(commit).properties
+    named = next((text for text in words.get("restored", ()) if _ID.fullmatch(text)), None)
+    return RestoredState(None if named is None else id_of(named)) if "task" in words else None
+
+
 def is_by_import(commit: Commit) -> bool:
     """True if an import made the commit. Earlier releases noted that in the properties, which any caller may choose."""
     is_import, properties = commit.properties.get("import"), commit.properties.get("properties")

@@ -76,7 +76,7 @@ function Outcome({ tried, into, source, base }) {
     WOULD_MERGE: `${source} can be merged into ${into}: ${plural(tried.keys.length, "key")} would change.`,
     MERGED: `${source} was merged into ${into}.`,
     UP_TO_DATE: `${into} has all of ${source} already: there is nothing to merge.`,
-    CONFLICTS: `${plural(tried.conflicts.length, "conflict")}: both sides changed the same. Nothing was written.`,
+    CONFLICTS: `${plural(tried.conflicts.length, "conflict")}: ${tried.conflicts.every((each) => each.undone) ? `${into} had all of ${source}, and a restoration took it back` : "both sides changed the same"}. Nothing was written.`,
   }[tried.status];
   return html`<div class=${`outcome ${tried.status.toLowerCase()}`} role="status">
     <${State} of=${tried.status} /><p>${text}</p>
@@ -102,7 +102,7 @@ function Conflicts({ of: conflicts, into, source, modes, decide }) {
       <button type="button" class="button small" onClick=${() => decideAll("DROP")}>Keep ${into}</button></div>`}
     ${conflicts.map((each) => html`<article key=${each.name ?? each.message} class="conflict card">
       <header><h2><bdi>${each.name ?? "The whole merge"}</bdi></h2>${each.name && html`<${Choice} name=${each.name} mode=${modes[each.name] ?? "NORMAL"} ...${{ decide, into, source }} />`}</header>
-      <p class="note" title=${each.message}>${REASONS[each.kind] ?? each.message}</p>
+      <p class="note" title=${each.message}>${each.undone ? UNDONE(into) : REASONS[each.kind] ?? each.message}</p>
       <div class="sides">
         <${ConflictSide} title=${`On ${into}`} side=${each.ours} isLost=${modes[each.name] === "FORCE"} />
         <${ConflictSide} title=${`On ${source}`} side=${each.theirs} isLost=${modes[each.name] === "DROP"} />
@@ -118,6 +118,7 @@ const SUMMARY = [
   ["deleted-data-files", "file", "deleted"],
   ["total-records", "row", "in all"],
 ];
+const UNDONE = (into) => `It was merged before, and ${into} was restored to what it held until then: choose whether it comes again.`;
 const REASONS = { VALUE_DIFFERS: "Both sides changed it since their common ancestor." };
 
 function ConflictSide({ title, side, isLost }) {
