@@ -323,6 +323,18 @@ def test_conflict_is_decided_by_a_mode(lake: LakeCaller) -> None:
     assert (forced["status"], forced["keys"][0]["outcome"]) == ("MERGED", "PUT")
 
 
+def test_history_goes_through_a_drop_and_its_restore_page_by_page(lake: LakeCaller) -> None:
+    catalog, before = open_lake(lake), lake.office.lake.secrets
+    catalog.commit("main", [Delete(ORDERS)], message="drop orders")
+    rows = RealmRegistry(lake.office.store).open_realm("acme")
+    restore_state(rows, id_of(before), RestoreRequest(reference="lake/main", aim=RestoreTarget(commit=id_of(before))))
+    pages = lake.pages(f"{MAIN}/tables/sales.orders/history", size=1)
+    changes = [each for page in pages for each in page["changes"]]
+
+    assert [each["action"] for each in changes] == ["RESTORED", "DELETED", "CREATED"]
+    assert changes[1]["commit"]["message"] == "drop orders"
+
+
 def test_conflict_with_a_restore_is_marked_and_decided(lake: LakeCaller) -> None:
     before = lake.office.lake.secrets
     lake.post(f"{MAIN}/merge", {"source": "dev"})

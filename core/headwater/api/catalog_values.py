@@ -262,7 +262,7 @@ class ContentInfo:
 class KeyHistoryInfo:
     """One change of one table, view, namespace or function.
 
-    action        CREATED, CHANGED, RENAMED or DELETED; PUT where the commit before was collected
+    action        CREATED, RESTORED, CHANGED, RENAMED or DELETED; PUT where the commit before was collected
     """
 
     commit: CommitInfo

@@ -186,7 +186,7 @@ class RefClient:
         return told_log(log, CommitInfo.of)
 
     def history(self, key: Key, *, within: int | None = None) -> LogIterator[KeyHistoryInfo]:
-        """What happened to one table, view, namespace or function, newest first, through its renames back to its creation.
+        """What happened to one table, view, namespace or function, newest first, through renames, drops and restores to its creation.
 
         within        look at so many commits at most
         """

@@ -47,6 +47,7 @@ from headwater.catalogs.history.catalog_log import (
     CatalogLog,
     KeyHistory,
     LogFilter,
+    follow_content,
     follow_key,
     recent_key_changes,
     search_log,
@@ -514,13 +515,17 @@ class Catalog:
         return search_log(head, wanted, oldest_first=oldest_first, limit=limit, within=within, oldest=last)
 
     def history(self, key: ContentKey, ref: str | None = None, *, within: int | None = None) -> KeyHistory:
-        """Read the history of a key's content, newest first, through its renames back to its creation.
+        """Read the history of a key's content, newest first, through its renames, deletions and restorations back to its creation.
 
         A key that holds nothing now stands for the content that it held last.
 
         within        look at so many commits at most
         """
         return follow_key(self._resolver.resolve(ref), key, within=within)
+
+    def content_history(self, content_id: UUID, ref: str | None = None, *, within: int | None = None) -> KeyHistory:
+        """Read the history of a content as ``history`` does, also from a commit at which it stands nowhere."""
+        return follow_content(self._resolver.resolve(ref), content_id, within=within)
 
     def recent_changes(self, key: ContentKey, ref: str | None = None, *, since: Micros, within: int) -> KeyHistory:
         """Read what happened to a key since a time, newest first; see ``recent_key_changes``."""

@@ -173,7 +173,8 @@ KEY_CHANGE: ResultView[KeyChange] = ResultView(
         ViewField("time", "when it was made", "entry.time", "TIME", time_field),
         ViewField(
             "action",
-            "CREATED, CHANGED, RENAMED or DELETED; PUT where the commit before was collected, so that the change is unknown",
+            "CREATED, RESTORED (by a restore that brought it back), CHANGED, RENAMED or DELETED; PUT where the commit before was collected,"
+            " so that the change is unknown",
             header="ACTION",
         ),
         ViewField("key", "where it stood afterwards; a deleted one: before", header="KEY", form=str),
@@ -369,7 +370,10 @@ def commit_log_command(
 @within_option
 @prints(KEY_CHANGE, many=True)
 def content_history_command(session: CliSession, address: Address, key: ContentKey, limit: int, within: int) -> None:
-    """Show what happened to one table, view, namespace or function, newest first, through its renames back to its creation."""
+    """Show what happened to one table, view, namespace or function, newest first, back to its creation.
+
+    It is followed through its renames, and through a drop that a restore or a merge has made good.
+    """
     with opened_catalog(session, address) as opened:
         history = opened.history(key, address.ref, within=within)
         changes = list(islice(history, limit))
