@@ -9,7 +9,7 @@ from lake_caller import LakeCaller
 from managed_office import ManagedOffice
 from stocked_lake import ORDERS, appended, delta, put, put_orders
 
-from headwater.catalogs import ContentKey, Delete, DeltaLakeTable, Put
+from headwater.catalogs import CommitMeta, ContentKey, Delete, DeltaLakeTable, Put
 from headwater.realms import RealmRegistry
 from headwater.restore import RestoreRequest, RestoreTarget, restore_state
 from headwater.store import id_of
@@ -113,6 +113,14 @@ def test_log_of_a_key_has_its_commits(lake: LakeCaller) -> None:
 
     assert (hashes(page["commits"]), page["end"]) == ([lake.office.lake.orders], "BEGINNING")
     assert lake.get(f"{MAIN}/log?key=nope")["commits"] == []
+
+
+def test_log_graph_and_history_name_the_proven_committer_beside_the_claimed_author(lake: LakeCaller) -> None:
+    meta = CommitMeta(message="as somebody else", committer="etl", authors=("root",))
+    open_lake(lake).commit("main", [Delete(ORDERS)], meta=meta)
+    told = [lake.get(f"{MAIN}/log?pageSize=1")["commits"][0], lake.get("/graph")["commits"][0]]
+
+    assert [(each["committer"], each["authors"]) for each in told] == [("etl", ["root"])] * 2
 
 
 def test_commit_has_pages_of_operations(lake: LakeCaller) -> None:

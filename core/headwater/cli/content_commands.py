@@ -76,10 +76,10 @@ COMMIT: ResultView[LogEntry] = ResultView(
         ViewField("hash", "the commit's id", header="COMMIT"),
         ViewField("seq", "1 for the first, then one more each", header="SEQ"),
         ViewField("time", "when it was made", header="TIME", form=time_field),
-        ViewField("authors", "who made it", "meta.authors", "AUTHORS"),
+        ViewField("committer", "the principal whose request made it; empty: not known", "meta.committer", "COMMITTER"),
+        ViewField("authors", "whom the request named as authors, which nobody checks", "meta.authors", "AUTHORS"),
         ViewField("changes", "how many keys it changed", "operations", "CHANGES", len),
         ViewField("message", "why", header="MESSAGE"),
-        ViewField("committer", "the principal whose request made it; empty: not known", "meta.committer"),
         ViewField("signedOffBy", "who signed it off", "meta.signed_off_by"),
         ViewField(
             "properties", "free names, each with its values", lambda c: {n: list(v) for n, v in c.meta.properties.items()}
@@ -180,7 +180,8 @@ KEY_CHANGE: ResultView[KeyChange] = ResultView(
         ViewField("key", "where it stood afterwards; a deleted one: before", header="KEY", form=str),
         ViewField("renamedFrom", "where it stood before, if that was elsewhere", header="FROM", form=text_field),
         ViewField("value", "what it was afterwards; null: deleted", form=_value, inside=_VALUE),
-        ViewField("authors", "who made the commit", "entry.meta.authors", "AUTHORS"),
+        ViewField("committer", "the principal whose request made it; empty: not known", "entry.meta.committer", "COMMITTER"),
+        ViewField("authors", "whom the request named as authors, which nobody checks", "entry.meta.authors", "AUTHORS"),
         ViewField("message", "why", "entry.message", "MESSAGE"),
     ),
     named_by="key",

@@ -64,6 +64,14 @@ class CommitMeta:
             "a tuple of commit ids",
         )
 
+    @property
+    def person_text(self) -> str:
+        """Who is behind the commit: the committer, which is proven, and the authors, where the request named others."""
+        authors = ", ".join(self.authors)
+        if not self.committer:
+            return f"author {authors}" if authors else "unknown"
+        return self.committer if authors in ("", self.committer) else f"{self.committer}, author {authors}"
+
     def as_properties(self, catalog_id: str, *, is_import: bool = False) -> dict[str, Any]:
         """Encode everything but the message as the commit's properties; empty values are left out.
 

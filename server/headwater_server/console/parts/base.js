@@ -94,6 +94,14 @@ export function Id({ value, length = 16, href }) {
     <${Copied} text=${text} label=${`Copy ${text}`} /></span>`;
 }
 
+/** Who is behind a commit: the proven committer; whom the request named as authors stands beside as what it is, a claim. */
+export function Person({ of: { committer, authors } }) {
+  const named = authors.join(", ");
+  if (!committer && !named) return html`unknown`;
+  const claim = named && named !== committer && html`<span class="quiet" title="The request named this author; nobody checked it">author <bdi>${named}</bdi></span>`;
+  return html`${committer && html`<bdi title="Proven: the principal that made the request">${committer}</bdi>`}${committer && claim && ", "}${claim}`;
+}
+
 const TONES = {
   SUCCEEDED: "good", ACTIVE: "good", MERGED: "good", WOULD_MERGE: "good", ADDED: "good", CREATED: "good", UP_TO_DATE: "calm",
   RUNNING: "busy", WAITING: "calm", CANCELLED: "calm", CHANGED: "busy", RENAMED: "busy", PUT: "busy", CLOSED: "calm",

@@ -5,7 +5,7 @@ import { catalogPath, post, request } from "../api.js";
 import { useResource } from "../resource.js";
 import { go, hereWith, link } from "../router.js";
 import { useCatalogRights } from "../rights.js";
-import { Empty, Failure, Icon, Id, plural, Spinner, State, Time } from "../parts/base.js";
+import { Empty, Failure, Icon, Id, Person, plural, Spinner, State, Time } from "../parts/base.js";
 import { Ask } from "../parts/dialog.js";
 import { Heading } from "../parts/layout.js";
 import { notify } from "../parts/notices.js";
@@ -126,7 +126,7 @@ function ConflictSide({ title, side, isLost }) {
     <h3><bdi>${title}</bdi>${isLost && html` <span class="tag bad">dropped</span>`}</h3>
     ${!side && html`<p class="quiet">Not shown: there are more conflicts than are looked into, or you may not see this side.</p>`}
     ${side && html`<p><${Side} of=${side.entry} /></p>
-      ${side.commit && html`<p class="one-line"><bdi>${side.commit.message || "(no message)"}</bdi></p><p class="small quiet"><bdi>${side.commit.authors.join(", ")}</bdi> · <${Time} at=${side.commit.time} /></p>`}
+      ${side.commit && html`<p class="one-line"><bdi>${side.commit.message || "(no message)"}</bdi></p><p class="small quiet"><${Person} of=${side.commit} /> · <${Time} at=${side.commit.time} /></p>`}
       <p class="small">${SUMMARY.filter(([name]) => side.summary?.[name]).map(([name, what, how]) => `${plural(Number(side.summary[name]), what)} ${how}`).join(" · ")}</p>`}
   </div>`;
 }
