@@ -18,9 +18,9 @@ _CELLS = 60
 SIDE_FIELDS = {
     ".key": "where it stands on this side; null: it is gone, or never was there",
     ".contentId": "survives renames; null as for the key",
-    ".commits": "those that changed it since the common ancestor, newest first, at most 10: hash, time, committer, authors, message, action,"
-    " key, renamedFrom, and snapshots, each with snapshotId, parentId, time, operation, addedRows, removedRows, addedFiles, removedFiles and"
-    " addedDeleteFiles; null: its writer did not say",
+    ".commits": "those that changed it since the common ancestor, newest first, at most 10: hash, time, committer, authors, message,"
+    " action, key, renamedFrom, and snapshots, each with snapshotId, parentId, time, operation, addedRows, removedRows, addedFiles,"
+    " removedFiles and addedDeleteFiles; null: its writer did not say",
     ".commitCount": "how many there are",
     ".complete": "false: there may be more, for history was cut or is longer than 10,000 commits",
     ".snapshots": "how many snapshots are new since the common ancestor",
