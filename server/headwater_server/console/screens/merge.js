@@ -1,6 +1,6 @@
 // Merge one reference into a branch: tried first, with what both sides did to each key in conflict; then done, after a question.
 
-import { html, useState } from "../ui.js";
+import { byName, html, useState } from "../ui.js";
 import { catalogPath, post, request } from "../api.js";
 import { useResource } from "../resource.js";
 import { go, hereWith, link } from "../router.js";
@@ -32,8 +32,8 @@ export function Merge({ realm, catalog, query }) {
 function Trial({ realm, catalog, into, source }) {
   const where = catalogPath(realm, catalog, "references", into, "merge");
   const { may } = useCatalogRights(realm, catalog, into);
-  const [modes, setModes] = useState({});
-  const [tryModes, setTryModes] = useState({});
+  const [modes, setModes] = useState(byName());
+  const [tryModes, setTryModes] = useState(byName());
   const [asked, ask] = useState(null); // what was shown when the question was asked: that is merged, or nothing
   const [done, setDone] = useState(null);
   const wish = (isDry, chosen) => ({ source, dryRun: isDry, keys: Object.fromEntries(Object.entries(chosen).filter(([, mode]) => mode !== "NORMAL")) });
@@ -45,7 +45,7 @@ function Trial({ realm, catalog, into, source }) {
   const tried = done ?? trial.data;
 
   const isStale = tried && JSON.stringify(tried.modes) !== JSON.stringify(modes);
-  const decide = (more) => setModes({ ...modes, ...more });
+  const decide = (more) => setModes(byName({ ...modes, ...more }));
   const tryAgain = () => {
     setDone(null);
     if (JSON.stringify(tryModes) === JSON.stringify(modes)) trial.reload();
@@ -119,7 +119,7 @@ const SUMMARY = [
   ["total-records", "row", "in all"],
 ];
 const UNDONE = (into) => `It was merged before, and ${into} was restored to what it held until then: choose whether it comes again.`;
-const REASONS = { VALUE_DIFFERS: "Both sides changed it since their common ancestor." };
+const REASONS = byName({ VALUE_DIFFERS: "Both sides changed it since their common ancestor." });
 
 function ConflictSide({ title, side, isLost }) {
   return html`<div class=${`conflict-side ${isLost ? "lost" : ""}`}>

@@ -1,6 +1,6 @@
 // One table, view or namespace of a reference: what its metadata says, its snapshots, files and history.
 
-import { html } from "../ui.js";
+import { byName, html } from "../ui.js";
 import { catalogPath, get } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { hereWith, link } from "../router.js";
@@ -10,8 +10,8 @@ import { Heading } from "../parts/layout.js";
 import { PagedTable, Table } from "../parts/rows.js";
 import { partitionText, SchemaTable, sortText } from "./schema.js";
 
-const ICONS = { NAMESPACE: "folder", ICEBERG_VIEW: "view", UDF: "file" };
-const NAMES = { ICEBERG_TABLE: "Iceberg table", ICEBERG_VIEW: "Iceberg view", DELTA_LAKE_TABLE: "Delta Lake table", NAMESPACE: "Namespace", UDF: "Function" };
+const ICONS = byName({ NAMESPACE: "folder", ICEBERG_VIEW: "view", UDF: "file" });
+const NAMES = byName({ ICEBERG_TABLE: "Iceberg table", ICEBERG_VIEW: "Iceberg view", DELTA_LAKE_TABLE: "Delta Lake table", NAMESPACE: "Namespace", UDF: "Function" });
 
 export function TableScreen({ realm, catalog, reference, name, query, may }) {
   const where = catalogPath(realm, catalog, "references", reference, "tables", name);
