@@ -285,6 +285,8 @@ class DifferenceInfo:
     action        ADDED, REMOVED or CHANGED
     type          of what it holds afterwards, or held before
     sides         what both sides did to it since their common ancestor, ``into`` being the one before; None: nobody asked
+    merge         what merging the second reference into the first would do: PUT, REMOVED, CONFLICT, or LEFT (it stays as it is, for only
+                  the first has changed it); None: nobody asked, or a base would have to be named
     """
 
     action: str
@@ -293,9 +295,10 @@ class DifferenceInfo:
     renamed_from: str | None
     renamed_to: str | None
     sides: ConflictSidesInfo | None = None
+    merge: str | None = None
 
     @classmethod
-    def of(cls, change: ContentChange, sides: ConflictSidesInfo | None = None) -> DifferenceInfo:
+    def of(cls, change: ContentChange, sides: ConflictSidesInfo | None = None, *, merge: str | None = None) -> DifferenceInfo:
         """The values of a difference."""
         value = change.after or change.before
         assert value is not None  # a key that holds nothing on either side does not differ
@@ -306,6 +309,7 @@ class DifferenceInfo:
             renamed_from=None if change.renamed_from is None else str(change.renamed_from),
             renamed_to=None if change.renamed_to is None else str(change.renamed_to),
             sides=sides,
+            merge=merge,
         )
 
 

@@ -52,7 +52,14 @@ from headwater.catalogs.history.catalog_log import (
     recent_key_changes,
     search_log,
 )
-from headwater.catalogs.history.catalog_merge import MergeGuard, MergeResult, MergeSource, MergeTarget, merge_commits
+from headwater.catalogs.history.catalog_merge import (
+    MergeGuard,
+    MergeResult,
+    MergeSource,
+    MergeTarget,
+    merge_commits,
+    preview_effects,
+)
 from headwater.catalogs.history.commit_meta import CommitMeta, check_expected, checked_meta, property_values, text_tuple
 from headwater.catalogs.history.content_diff import (
     ChangePage,
@@ -66,7 +73,7 @@ from headwater.catalogs.history.key_comparison import ComparedSides, ComparisonL
 from headwater.catalogs.history.recent_pointers import RecentPointers, check_pointers
 from headwater.catalogs.history.ref_relation import RefRelation, relate_heads
 from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver, RefTarget
-from headwater.catalogs.history.three_way import MergeOptions
+from headwater.catalogs.history.three_way import MergeEffect, MergeOptions
 from headwater.catalogs.history.transplant import transplant_commits
 from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.catalogs.registry import CatalogEntry, NamedRef, RefKind, named_ref, read_definition
@@ -469,6 +476,10 @@ class Catalog:
         """What two refs did to keys since their nearest common ancestor; see ``headwater.catalogs.history.key_comparison``."""
         sides = find_sides(self._rows, self._resolver.resolve(before), self._resolver.resolve(after))
         return compare_keys(self._rows, sides, keys, **limits)
+
+    def preview_merge(self, source: str | None, into: str | None) -> Mapping[ContentKey, MergeEffect] | None:
+        """What a merge of a ref into another would do, by key; see ``headwater.catalogs.history.catalog_merge.preview_effects``."""
+        return preview_effects(self._rows, self._resolver.resolve(into), self._resolver.resolve(source))
 
     def compare_merge(
         self, result: MergeResult, keys: Sequence[ContentKey], **limits: Unpack[ComparisonLimits]

@@ -38,6 +38,7 @@ from headwater.catalogs.history.content_diff import ContentChange, changes_betwe
 from headwater.catalogs.history.merge_base import MergeBase, MergeBaseFinder
 from headwater.catalogs.history.three_way import (
     MergedKey,
+    MergeEffect,
     MergeOptions,
     MergePlan,
     decide_keys,
@@ -173,6 +174,22 @@ def merge_commits(target: MergeTarget, source: MergeSource, meta: CommitMeta, op
     return _Merge(target, source, meta, options).carry_out()
 
 
+def preview_effects(rows: RealmStore, into: Head | None, source: Head | None) -> Mapping[ContentKey, MergeEffect] | None:
+    """What a merge of a source into a state would do to each key that it looks at; other keys are ``LEFT``.
+
+    returns       None where a base would have to be named: the two have nothing in common, or not any more
+    """
+    if source is None:
+        return {}
+    merge = _Merge(MergeTarget(rows, "", "", ""), MergeSource("", source), CommitMeta(), MergeOptions(dry_run=True))
+    try:
+        plan = merge.plan_onto(into)
+    except (NotFoundError, ExpiredError):
+        return None
+    effects = {merged.key: MergeEffect.of(merged.outcome) for merged in plan.keys}
+    return effects | {each.key: MergeEffect.CONFLICT for each in plan.conflicts if each.key is not None}
+
+
 class _Planned(NamedTuple):
     """The plan for one head, and the keys that are in it because they were merged and undone."""
 
@@ -209,6 +226,12 @@ class _Merge:
         made = done.commit_id if done.changed else None
         steps = tuple(replace(step, commit=made) for step in done.result.steps)
         return replace(done.result, head=done.commit_id, steps=steps)
+
+    def plan_onto(self, now: Head | None) -> MergePlan:
+        """What would be done to a state, with its conflicts."""
+        rows = self._target.rows
+        head_id, commit_ = (None, None) if now is None else (now.id, now.commit)
+        return self._plan(rows, self._base(rows, head_id, commit_), head_id, DryRunState(now)).plan
 
     def _look(self, now: Head | None) -> MergeResult:
         """Plan on a published head, and copy or read the contents that the plan needs."""

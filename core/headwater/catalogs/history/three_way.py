@@ -72,6 +72,20 @@ class MergeOutcome(StrEnum):
     CONFLICT = "CONFLICT"
 
 
+class MergeEffect(StrEnum):
+    """What a merge would do to a key of the target."""
+
+    PUT = "PUT"
+    REMOVED = "REMOVED"
+    CONFLICT = "CONFLICT"
+    LEFT = "LEFT"
+    """It stays as it is: the source did not change it, or in the same way."""
+
+    @classmethod
+    def of(cls, outcome: MergeOutcome) -> MergeEffect:
+        return cls(outcome.value) if outcome.value in cls.__members__ else cls.LEFT
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyMerge:
     """The options of one key in a merge.
