@@ -277,8 +277,8 @@ class RefClient:
 def _content_id(text: str) -> UUID:
     try:
         return UUID(text)
-    except ValueError:
-        raise RefusedError(f"{text[:200]!r} is no id of a content: it is a UUID, as EntryInfo.content_id has it") from None
+    except (ValueError, AttributeError, TypeError):
+        raise RefusedError(f"{str(text)[:200]!r} is no id of a content: it is a UUID, as EntryInfo.content_id has it") from None
 
 
 class _NamedClient(RefClient):

@@ -210,6 +210,7 @@ class Catalog:
         checked = checked_meta(meta) or CommitMeta(
             message=message, authors=text_tuple("authors", authors), properties=property_values(properties)
         )
+        _check_content_ids(operations, content_ids or {})
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
         if unexamined := _unexamined_tables(operations, ids, examined):
             take_up_tables(self._rows, self.definition.id, unexamined)
@@ -328,6 +329,8 @@ class Catalog:
     def find_by_id(self, ref: str | None, content_ids: Iterable[UUID]) -> dict[UUID, ContentEntry]:
         """Find the keys of contents by content id, in the order given; ids without a content are left out."""
         head = self._resolver.resolve(ref)
+        for content_id in content_ids:
+            _check_content_id(content_id, "the id of a content")
         keys = find_content_keys(index_at(head, IDS), content_ids)
         view = content_view(index_at(head, CONTENT), keys.values())
         entries = {value.content_id: ContentEntry(key, value) for key, value in view.items()}
@@ -605,6 +608,21 @@ def _entry_page(
     if chosen is None:
         return content_page(read_page(head, listing, limit=limit, after=after))
     return filtered_page(head, listing, chosen, limit=limit, after=after)
+
+
+def _check_content_ids(operations: Sequence[ContentOperation], given: Mapping[ContentKey, UUID]) -> None:
+    """Check that the ids of a request are ids; raises RefusedError."""
+    for operation in operations:
+        content_id = getattr(operation.content, "id", None) if isinstance(operation, Put) else None
+        if content_id is not None:
+            _check_content_id(content_id, f"the id of the content at {operation.key}")
+    for key, content_id in given.items():
+        _check_content_id(content_id, f"the id for {key}")
+
+
+def _check_content_id(content_id: object, what: str) -> None:
+    if not isinstance(content_id, UUID):
+        raise RefusedError(f"{what} is a UUID, not {content_id!r}: give uuid.UUID(...), or none for what is new")
 
 
 def _unexamined_tables(
