@@ -60,3 +60,17 @@ def test_log_shows_the_committer(headwater: CommandLine, lake: Catalog) -> None:
     lake.commit(None, [Delete(ORDERS)])
 
     assert [entry["committer"] for entry in headwater.data("catalog", "log", "acme/lake")] == ["", "svc-etl"]
+
+
+def test_texts_name_the_committer_before_the_author_who_is_claimed(headwater: CommandLine, lake: Catalog) -> None:
+    table = IcebergTable(metadata_location="s3://lake/orders/metadata/1.json")
+    lake.commit(None, [Put(ORDERS, table)])
+    lake.create_branch("dev")
+    lake.commit("dev", [Delete(ORDERS)], meta=CommitMeta(authors=("root",), committer="mallory"))
+    log = headwater.ok("catalog", "log", "acme/lake@dev").splitlines()
+    history = headwater.ok("catalog", "history", "acme/lake@dev", "orders").splitlines()
+
+    for lines in (log, history):
+        assert lines[0].index("COMMITTER") < lines[0].index("AUTHORS")
+        assert lines[1].index("mallory") < lines[1].index("root")
+    assert "mallory, author root" in headwater.ok("catalog", "diff", "acme/lake", "main", "dev")

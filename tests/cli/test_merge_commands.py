@@ -8,7 +8,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
-from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
+from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put
 from headwater.catalogs.content import with_id
 from headwater.realms import RealmRegistry
 
@@ -62,6 +62,39 @@ def test_merge_of_what_is_merged_says_that_nothing_is_left(headwater: CommandLin
     headwater.ok("catalog", "merge", "acme/lake", "dev")
 
     assert "already up to date" in headwater.ok("catalog", "merge", "acme/lake", "dev")
+
+
+def test_merge_after_an_undo_names_the_restore_and_the_commands(headwater: CommandLine, lake: Catalog) -> None:
+    before = headwater.data("catalog", "log", "acme/lake")[0]["hash"]
+    headwater.ok("catalog", "merge", "acme/lake", "dev")
+    headwater.ok("realm", "restore", "acme/lake@main", "--to", before, "--confirm", "acme")
+    result = headwater("catalog", "merge", "acme/lake", "dev")
+
+    assert result.exit_code == 6
+    assert "was merged before" in result.stdout
+    assert f"--base {before} merges again" in result.stderr
+    assert headwater.data("catalog", "merge", "acme/lake", "dev", "--base", before)["applied"]
+
+
+def test_diff_says_what_a_merge_would_do(headwater: CommandLine, lake: Catalog) -> None:
+    put(lake, "dev", X, 1)
+    lake.commit("main", [Delete(A)], message="drop a")
+    rows = headwater.items("catalog", "diff", "acme/lake", "main", "dev")
+    shown = headwater.ok("catalog", "diff", "acme/lake", "main", "dev")
+
+    assert [(row["action"], row["key"], row["merge"]) for row in rows] == [("ADDED", "a", "CONFLICT"), ("ADDED", "x", "PUT")]
+    assert "merging dev into main is a conflict" in shown
+    assert "merging dev into main brings it" in shown
+
+
+def test_diff_says_that_a_merge_leaves_what_only_the_branch_dropped(headwater: CommandLine, lake: Catalog) -> None:
+    headwater.ok("catalog", "merge", "acme/lake", "dev")
+    lake.commit("main", [Delete(A)], message="drop a")
+    [row] = headwater.items("catalog", "diff", "acme/lake", "main", "dev")
+
+    assert (row["action"], row["key"], row["merge"]) == ("ADDED", "a", "LEFT")
+    assert "merging dev into main leaves it as it is on main" in headwater.ok("catalog", "diff", "acme/lake", "main", "dev")
+    assert headwater.items("catalog", "diff", "acme/lake", "main", "dev", "--brief")[0]["merge"] is None
 
 
 def test_branch_that_moved_is_told_once(headwater: CommandLine, lake: Catalog) -> None:

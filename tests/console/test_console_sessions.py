@@ -6,6 +6,8 @@ import json
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from console_browser import Console
@@ -48,6 +50,29 @@ def test_token_is_gone_after_logging_out(visit: Visit) -> None:
     console.see("Log in to Headwater")
 
     assert "token" not in console.page.evaluate(_KEPT)
+
+
+def test_token_ends_at_the_server_when_somebody_logs_out(visit: Visit) -> None:
+    console = visit("")
+    console.log_in("root")
+    token = json.loads(console.page.evaluate("sessionStorage.getItem('headwater.session')"))["token"]
+    with console.page.expect_response("**/oauth/revoke") as answer:
+        console.press("Log out")
+    assert answer.value.status == 200
+    ask = Request(f"{console.server.url}/api/v1/realms/{REALM}/me", headers={"Authorization": f"Bearer {token}"})
+    deadline = time.monotonic() + 30  # of what was taken away a server knows within five seconds
+    while is_accepted(ask) and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+    assert not is_accepted(ask)
+
+
+def is_accepted(ask: Request) -> bool:
+    try:
+        with urlopen(ask) as answer:
+            return bool(answer.status == 200)
+    except HTTPError as refusal:
+        return refusal.code != 401
 
 
 def test_wrong_secret_is_told(visit: Visit) -> None:

@@ -7,6 +7,7 @@ from client_lakes import SCHEMA, ClientLake
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 
 from headwater.catalogs import ContentKey
+from headwater_server.nessie.reference_paths import NO_ANCESTOR_HASH
 from pynessie_env import NessieFault, Pynessie
 
 pytestmark = pytest.mark.long
@@ -145,3 +146,25 @@ def test_refusal_becomes_its_own_exception(
 
     assert (fault.value.kind, fault.value.code, fault.value.status) == (kind, code, status)
     assert orders.commits() == before
+
+
+def test_branch_is_assigned_to_before_all_commits(pynessie: Pynessie, orders: ClientLake) -> None:
+    head = next(iter(orders.catalog.log())).hash
+    pynessie.execute(
+        f"""
+client.create_branch('kept', 'main', {head!r})
+client.assign_branch('main', 'main', {NO_ANCESTOR_HASH!r}, {head!r})
+"""
+    )
+
+    assert pynessie.execute(f"result = {HEAD}") == NO_ANCESTOR_HASH
+    assert orders.catalog.count("main") == 0
+    assert orders.catalog.count("kept") == 2
+
+
+def test_unknown_expected_hash_of_a_deletion_is_a_conflict(pynessie: Pynessie, orders: ClientLake) -> None:
+    pynessie.execute(f"client.create_branch('dev', 'main', {HEAD})")
+
+    with pytest.raises(NessieFault) as fault:
+        pynessie.execute(f"client.delete_branch('dev', {'ab' * 32!r})")
+    assert (fault.value.kind, fault.value.code) == ("NessieReferenceConflictException", "REFERENCE_CONFLICT")

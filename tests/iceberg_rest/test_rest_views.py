@@ -86,3 +86,11 @@ def test_dropped_view_is_registered_again(sales: RestCaller) -> None:
     back = sales.post("namespaces/sales/register-view", {"name": "back", "metadata-location": created["metadata-location"]})
 
     assert back.json["metadata"] == created["metadata"]
+
+
+def test_two_queries_in_one_dialect_are_an_illegal_argument(sales: RestCaller) -> None:
+    twice = version(1, "select 1 as id")
+    twice["representations"] *= 2
+    body = {"name": "recent", "schema": SCHEMA, "view-version": twice, "properties": {}}
+
+    assert sales.post("namespaces/sales/views", body).error == (400, "IllegalArgumentException")

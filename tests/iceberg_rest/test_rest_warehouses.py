@@ -31,7 +31,7 @@ def test_endpoints_are_those_that_are_served(rest: RestCaller) -> None:
     listed = rest.get("/v1/config", warehouse="acme/lake").json["endpoints"]
 
     served = {route.endpoint for route in iceberg_table().routes}
-    assert served - set(listed) == {"GET /v1/config", "POST /v1/oauth/tokens"}
+    assert served - set(listed) == {"GET /v1/config", "POST /v1/oauth/tokens", "POST /v1/oauth/revoke"}
     assert set(listed) <= served and len(listed) == len(set(listed))
 
 

@@ -293,6 +293,52 @@ def test_explanation_tells_what_could_not_be_read(lake: ReportedLake) -> None:
     assert f"1 of the files that may refer to it cannot be read ({manifest.as_uri()}: " in explained.sentence
 
 
+def test_folder_of_a_table_is_explained(lake: ReportedLake) -> None:
+    lake.make_table("orders", appends=1)
+    for folder in (lake.place("orders"), lake.place("orders") / "data"):
+        told = lake.explain(folder)
+        assert (told.code, told.table, told.is_there) == ("LiveTable", "sales.orders", True)
+        assert [(each.key, each.where) for each in told.tables] == [("sales.orders", ("branch main",))]
+    above = lake.explain(lake.place("orders").parent)
+    assert (above.code, [each.key for each in above.tables]) == ("TablesBelow", ["sales.orders"])
+
+
+def test_folder_of_a_dropped_table_is_explained_with_the_drop(lake: ReportedLake) -> None:
+    lake.make_table("orders", appends=1)
+    place = lake.place("orders")
+    lake.client.drop_table("sales.orders")
+    told = lake.explain(place)
+    [table] = told.tables
+
+    assert (told.code, table.key, table.where) == ("HistoricTable", "sales.orders", ())
+    assert table.dropped is not None
+    assert table.dropped_by
+
+
+def test_folder_tells_what_the_last_report_lists_below_it(lake: ReportedLake) -> None:
+    lake.make_table("orders").overwrite(pa.table({"id": [3]}))
+    lake.report()
+    lake.expire("orders")
+    lake.report()
+    told = lake.explain(lake.place("orders"))
+    marks = [mark for mark in lake.marks().values() if mark.path.startswith(lake.place("orders").as_uri())]
+
+    assert [(each.code, each.files) for each in told.unreferenced] == [("InGrace", len(marks))]
+    assert sum(each.size_bytes for each in told.unreferenced) == sum(mark.size_bytes for mark in marks)
+    assert (told.since, told.report) == (min(mark.first_listed for mark in marks), 2)
+    assert f"report 2 lists {len(marks)} files below it that nobody refers to" in told.sentence
+
+
+def test_folder_without_a_table_is_explained(lake: ReportedLake) -> None:
+    lake.make_table("orders", appends=1)
+    other = lake.folder / "loose"
+    other.mkdir()
+    (other / "x.csv").write_text("1")
+
+    assert (lake.explain(other).code, lake.explain(other).is_there) == ("NoTable", True)
+    assert lake.explain(lake.place("orders") / "data" / "gone.parquet").code == "NotThere"
+
+
 def test_file_outside_of_all_catalogs_has_no_place(lake: ReportedLake, tmp_path: Path) -> None:
     assert lake.explain(tmp_path / "elsewhere" / "x.parquet").code == "NoPlace"
 

@@ -25,6 +25,7 @@ def test_everybody_learns_how_to_log_in(office: ManagedOffice, open_office: Mana
         "version": version("headwater"),
         "authentication": True,
         "tokenEndpoint": "/iceberg/v1/oauth/tokens",
+        "revocationEndpoint": "/iceberg/v1/oauth/revoke",
     }
     assert (open_["authentication"], open_["tokenEndpoint"]) == (False, None)
 

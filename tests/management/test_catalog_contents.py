@@ -9,7 +9,10 @@ from lake_caller import LakeCaller
 from managed_office import ManagedOffice
 from stocked_lake import ORDERS, appended, delta, put, put_orders
 
-from headwater.catalogs import ContentKey, Delete, DeltaLakeTable, Put
+from headwater.catalogs import CommitMeta, ContentKey, Delete, DeltaLakeTable, Put
+from headwater.realms import RealmRegistry
+from headwater.restore import RestoreRequest, RestoreTarget, restore_state
+from headwater.store import id_of
 
 MAIN = "/references/main"
 RETURNS = ContentKey.of("sales", "returns")
@@ -110,6 +113,14 @@ def test_log_of_a_key_has_its_commits(lake: LakeCaller) -> None:
 
     assert (hashes(page["commits"]), page["end"]) == ([lake.office.lake.orders], "BEGINNING")
     assert lake.get(f"{MAIN}/log?key=nope")["commits"] == []
+
+
+def test_log_graph_and_history_name_the_proven_committer_beside_the_claimed_author(lake: LakeCaller) -> None:
+    meta = CommitMeta(message="as somebody else", committer="etl", authors=("root",))
+    open_lake(lake).commit("main", [Delete(ORDERS)], meta=meta)
+    told = [lake.get(f"{MAIN}/log?pageSize=1")["commits"][0], lake.get("/graph")["commits"][0]]
+
+    assert [(each["committer"], each["authors"]) for each in told] == [("etl", ["root"])] * 2
 
 
 def test_commit_has_pages_of_operations(lake: LakeCaller) -> None:
@@ -318,6 +329,30 @@ def test_conflict_is_decided_by_a_mode(lake: LakeCaller) -> None:
 
     assert (dropped["status"], dropped["keys"][0]["outcome"]) == ("UP_TO_DATE", "DROPPED")
     assert (forced["status"], forced["keys"][0]["outcome"]) == ("MERGED", "PUT")
+
+
+def test_history_goes_through_a_drop_and_its_restore_page_by_page(lake: LakeCaller) -> None:
+    catalog, before = open_lake(lake), lake.office.lake.secrets
+    catalog.commit("main", [Delete(ORDERS)], message="drop orders")
+    rows = RealmRegistry(lake.office.store).open_realm("acme")
+    restore_state(rows, id_of(before), RestoreRequest(reference="lake/main", aim=RestoreTarget(commit=id_of(before))))
+    pages = lake.pages(f"{MAIN}/tables/sales.orders/history", size=1)
+    changes = [each for page in pages for each in page["changes"]]
+
+    assert [each["action"] for each in changes] == ["RESTORED", "DELETED", "CREATED"]
+    assert changes[1]["commit"]["message"] == "drop orders"
+
+
+def test_conflict_with_a_restore_is_marked_and_decided(lake: LakeCaller) -> None:
+    before = lake.office.lake.secrets
+    lake.post(f"{MAIN}/merge", {"source": "dev"})
+    rows = RealmRegistry(lake.office.store).open_realm("acme")
+    restore_state(rows, id_of(before), RestoreRequest(reference="lake/main", aim=RestoreTarget(commit=id_of(before))))
+    told = lake.post(f"{MAIN}/merge", {"source": "dev"})
+    forced = lake.post(f"{MAIN}/merge", {"source": "dev", "keys": {"sales.returns": "FORCE"}})
+
+    assert (told["status"], [each["undone"] for each in told["conflicts"]]) == ("CONFLICTS", [True])
+    assert forced["status"] == "MERGED"
 
 
 def test_transplant_repeats_commits_of_the_source(lake: LakeCaller) -> None:

@@ -15,6 +15,8 @@ from headwater import Store
 from headwater.access import Privilege
 from headwater.catalogs import Catalog, ContentKey, Delete, Namespace, Put
 from headwater.iceberg_catalog import IcebergCatalog
+from headwater.realms import RealmRegistry
+from headwater.restore import RestoreRequest, RestoreTarget, restore_state
 from headwater.store import id_text
 from headwater_server.nessie.reference_paths import NO_ANCESTOR_HASH
 
@@ -115,6 +117,19 @@ def test_mode_of_a_key_decides_its_conflict(nessie: NessieCaller, parted: Catalo
 
     assert done.data["wasApplied"]
     assert parted.get_content(None, ContentKey.of("base")).properties == {"owner": owner}  # type: ignore[union-attr]
+
+
+def test_what_a_restore_undid_is_a_conflict_and_comes_again_by_force(
+    nessie: NessieCaller, parted: Catalog, store: Store
+) -> None:
+    before = next(iter(parted.log())).id
+    merge(nessie)
+    restore = RestoreRequest(reference="lake/main", aim=RestoreTarget(commit=before))
+    restore_state(RealmRegistry(store).open_realm("acme"), before, restore)
+
+    assert conflicts(merge(nessie)) == [("KEY_DOES_NOT_EXIST", ["theirs"])]
+    assert merge(nessie, defaultKeyMergeMode="FORCE").data["wasApplied"]
+    assert parted.get_content(None, ContentKey.of("theirs")) is not None
 
 
 def test_resolved_content_takes_the_place_of_both(nessie: NessieCaller, parted: Catalog) -> None:

@@ -139,7 +139,7 @@ def test_empty_branch_has_no_last_commit(nessie: NessieCaller, hashes: dict[str,
         "numCommitsAhead": 0,
         "numCommitsBehind": 2,
         "commitMetaOfHEAD": None,
-        "commonAncestorHash": None,
+        "commonAncestorHash": NO_ANCESTOR_HASH,
         "numTotalCommits": 0,
     }
 

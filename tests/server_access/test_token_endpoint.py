@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import threading
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -21,6 +22,7 @@ from headwater.realms import (
     hash_credentials,
     new_credentials,
     reset_principal,
+    revoke_sign_in,
     rotate_principal,
 )
 
@@ -223,7 +225,61 @@ def test_disabled_principal_is_refused_within_five_seconds(server: GuardedServer
     assert guest.config("acme/lake").error == (401, "NotAuthorizedException")
     enable_principal(server.realms, "acme", "alice")
     server.clock.advance(4.9)
-    assert guest.config("acme/lake").status == 200
+    assert guest.config("acme/lake").status == 401  # what was issued before stays refused
+    assert server.guest("alice").config("acme/lake").status == 200
+
+
+def test_token_from_before_a_principal_was_disabled_stays_refused_after_a_rotation(server: GuardedServer) -> None:
+    server.make_principal("alice", held(Privilege.CATALOG_MANAGE_CONTENT))
+    server.credentials["acme", "alice"] = fresh = new_credentials()
+    rotate_principal(server.realms, "acme", "alice", hash_credentials(fresh))
+    guest = server.guest("alice")
+    disable_principal(server.realms, "acme", "alice")
+    enable_principal(server.realms, "acme", "alice")
+    server.clock.advance(5)
+
+    assert guest.config("acme/lake").status == 401
+
+
+def revoke(server: GuardedServer, token: str) -> AsgiAnswer:
+    form = "application/x-www-form-urlencoded"
+    return server.client.request("POST", "/iceberg/v1/oauth/revoke", urlencode({"token": token}).encode(), content_type=form)
+
+
+def exchanged(server: GuardedServer, token: str) -> AsgiAnswer:
+    return server.ask_token({"grant_type": EXCHANGE, "subject_token": token, "subject_token_type": ACCESS_TOKEN})
+
+
+def test_revoked_token_and_what_it_was_exchanged_for_hold_no_more(server: GuardedServer) -> None:
+    server.make_principal("alice", held(Privilege.CATALOG_MANAGE_CONTENT))
+    first, other = server.token_of("alice"), server.token_of("alice")
+    later = exchanged(server, first).data["access_token"]
+    answer = revoke(server, later)
+    server.clock.advance(5)
+
+    assert (answer.status, answer.content) == (200, b"")
+    assert [server.with_token(each).config("acme/lake").status for each in (first, later, other)] == [401, 401, 200]
+    assert exchanged(server, first).status == 401
+
+
+def test_revocation_of_what_holds_no_more_is_answered_alike(server: GuardedServer) -> None:
+    server.make_principal("alice")
+    token = server.token_of("alice")
+    tampered = token[:-4] + "AAAA"
+
+    assert {revoke(server, each).status for each in (tampered, token, token)} == {200}
+    assert error_of(revoke(server, "opaque")) == (400, "unsupported_token_type")
+    assert error_of(revoke(server, "")) == (400, "invalid_request")
+
+
+def test_only_so_many_revoked_sign_ins_are_remembered_and_only_while_they_would_hold(server: GuardedServer) -> None:
+    server.make_principal("alice")
+    now = server.clock.now() // 1_000_000
+    for number in range(3):
+        revoke_sign_in(server.realms, "acme", "alice", f"{number}", until=now + 60)
+    server.clock.advance(61)
+
+    assert revoke_sign_in(server.realms, "acme", "alice", "last", until=now + 600).revoked == (("last", now + 600),)
 
 
 def test_every_server_of_a_store_refuses_what_was_taken_away(server: GuardedServer) -> None:

@@ -163,6 +163,7 @@ class CommitInfo:
     """A commit of a catalog.
 
     seq           1 for the first of its line, then one more each
+    authors       whom the request named, which nobody checks
     committer     the principal whose request made it; empty: not known
     author_time   when its author made it, where that was earlier; None: then
     parent        the commit before; None: it is the first
@@ -262,7 +263,7 @@ class ContentInfo:
 class KeyHistoryInfo:
     """One change of one table, view, namespace or function.
 
-    action        CREATED, CHANGED, RENAMED or DELETED; PUT where the commit before was collected
+    action        CREATED, RESTORED, CHANGED, RENAMED or DELETED; PUT where the commit before was collected
     """
 
     commit: CommitInfo
@@ -284,6 +285,8 @@ class DifferenceInfo:
     action        ADDED, REMOVED or CHANGED
     type          of what it holds afterwards, or held before
     sides         what both sides did to it since their common ancestor, ``into`` being the one before; None: nobody asked
+    merge         what merging the second reference into the first would do: PUT, REMOVED, CONFLICT, or LEFT (it stays as it is, for only
+                  the first has changed it); None: nobody asked, or a base would have to be named
     """
 
     action: str
@@ -292,9 +295,10 @@ class DifferenceInfo:
     renamed_from: str | None
     renamed_to: str | None
     sides: ConflictSidesInfo | None = None
+    merge: str | None = None
 
     @classmethod
-    def of(cls, change: ContentChange, sides: ConflictSidesInfo | None = None) -> DifferenceInfo:
+    def of(cls, change: ContentChange, sides: ConflictSidesInfo | None = None, *, merge: str | None = None) -> DifferenceInfo:
         """The values of a difference."""
         value = change.after or change.before
         assert value is not None  # a key that holds nothing on either side does not differ
@@ -305,6 +309,7 @@ class DifferenceInfo:
             renamed_from=None if change.renamed_from is None else str(change.renamed_from),
             renamed_to=None if change.renamed_to is None else str(change.renamed_to),
             sides=sides,
+            merge=merge,
         )
 
 
@@ -350,6 +355,9 @@ class MergeInfo:
     head          of the branch, afterwards
     base          the commit from which changes were counted; None: from the beginning
     conflicts     only of one that was refused: then nothing was written
+    undone        keys that were merged before, and that a restoration of the branch took back: each is a conflict, unless its mode is
+                  FORCE or DROP
+    undone_base   the base from which these count as changes of the source again
     """
 
     applied: bool
@@ -358,6 +366,8 @@ class MergeInfo:
     base: str | None
     keys: tuple[MergedKeyInfo, ...]
     conflicts: tuple[MergeConflictInfo, ...] = ()
+    undone: tuple[str, ...] = ()
+    undone_base: str | None = None
 
     @classmethod
     def of(cls, result: MergeResult, sides: Mapping[ContentKey, ConflictSidesInfo] = MappingProxyType({})) -> MergeInfo:
@@ -372,6 +382,8 @@ class MergeInfo:
                 for each in result.merged_keys
             ),
             conflicts=tuple(MergeConflictInfo.of(conflict, sides) for conflict in result.conflicts),
+            undone=tuple(map(str, result.undone)),
+            undone_base=told_id(result.undone_base),
         )
 
 

@@ -44,11 +44,14 @@ class AddedSnapshotInfo:
 class SideCommitInfo:
     """One commit of a side that changed the table, view, namespace or function.
 
+    committer     the principal whose request made it; empty: not known
+    authors       whom the request named, which nobody checks
     snapshots     of an Iceberg table, oldest first; none where its metadata is not stored in the catalog
     """
 
     hash: str
     time: datetime
+    committer: str
     authors: tuple[str, ...]
     message: str
     action: str
@@ -60,6 +63,7 @@ class SideCommitInfo:
         return cls(
             hash=id_text(commit.id),
             time=as_datetime(commit.time),
+            committer=commit.meta.committer,
             authors=commit.meta.authors,
             message=commit.meta.message,
             action=str(commit.action),

@@ -310,9 +310,9 @@ class Connection:
         return names
 
     def explain_file(self, url: str) -> Mapping[str, Any]:
-        """Who refers to a file of a lake, or since when nobody does, by which rule, and when it may go.
+        """Who refers to a file of a lake, or since when nobody does, by which rule, and when it may go; of a folder, whose it is.
 
-        returns       url, exists, code, why, realm, catalog, place, table, referrers, since, due and report, as
+        returns       url, exists, code, why, realm, catalog, place, table, referrers, tables, unreferenced, since, due and report, as
                       `headwater files explain -o json` prints them; times are ``datetime``
         """
         told = explain_lake_file(self._session.store, folder_location(url))
@@ -336,6 +336,19 @@ class Connection:
                 }
                 for each in told.referrers
             ],
+            "tables": [
+                {
+                    "realm": each.realm,
+                    "catalog": each.catalog,
+                    "table": each.key,
+                    "where": each.where,
+                    "location": each.location,
+                    "dropped": told_time(each.dropped),
+                    "droppedBy": each.dropped_by,
+                }
+                for each in told.tables
+            ],
+            "unreferenced": [{"code": each.code, "files": each.files, "bytes": each.size_bytes} for each in told.unreferenced],
             "since": told_time(told.since),
             "due": told_time(told.due),
             "report": told.report,

@@ -10,9 +10,11 @@ from headwater.api.conflict_sides import sides_of
 from headwater.catalogs import (
     Catalog,
     CommitMeta,
+    ContentKey,
     ContentType,
     KeyMerge,
     MergeConflictError,
+    MergeEffect,
     MergeMode,
     MergeOptions,
     MergeResult,
@@ -57,6 +59,11 @@ def told_merge(catalog: Catalog, act: Callable[[], MergeResult]) -> MergeInfo:
         merge = _with_sides(catalog, refused.result)
         raise MergeRefusedError(str(refused), merge, refused.details) from refused
     return _with_sides(catalog, result) if result.conflicts else MergeInfo.of(result)
+
+
+def merge_effect(effects: Mapping[ContentKey, MergeEffect] | None, key: ContentKey) -> str | None:
+    """What a merge would do to a key; None where that was not looked up, or is not known."""
+    return None if effects is None else effects.get(key, MergeEffect.LEFT).value
 
 
 def parse_content_type(name: str) -> ContentType:

@@ -26,7 +26,7 @@ from headwater.api.catalog_values import (
 from headwater.api.conflict_sides import sides_of
 from headwater.api.kept_objects import KeptObjectInfo
 from headwater.api.log_iterator import LogIterator, iter_pages, told_history, told_log
-from headwater.api.merges import commit_meta, merge_options, parse_content_type, told_merge
+from headwater.api.merges import commit_meta, merge_effect, merge_options, parse_content_type, told_merge
 from headwater.api.store_session import StoreSession
 from headwater.catalogs import Catalog, DiffExpression, EntryExpression, LogExpression, LogFilter, RefKind
 from headwater.errors import NotFoundError, RefusedError
@@ -186,7 +186,7 @@ class RefClient:
         return told_log(log, CommitInfo.of)
 
     def history(self, key: Key, *, within: int | None = None) -> LogIterator[KeyHistoryInfo]:
-        """What happened to one table, view, namespace or function, newest first, through its renames back to its creation.
+        """What happened to one table, view, namespace or function, newest first, through renames, drops and restores to its creation.
 
         within        look at so many commits at most
         """
@@ -207,7 +207,8 @@ class RefClient:
         under         only what stands below this namespace
         start, end    only this key and those after it; only keys before this one
         where         a condition in CEL, see docs/reference/filters.md
-        with_sides    also tell what both sides did to each key since their common ancestor: it reads their commits
+        with_sides    also report what both sides did to each key since their common ancestor, and what a merge would do: it reads their
+                      commits
         """
         prefix, first, last = (None if key is None else content_key(key) for key in (under, start, end))
         expression = None if where is None else DiffExpression.parse(where)
@@ -227,7 +228,11 @@ class RefClient:
             pair = [named if at is None else id_text(at) for named, at in ((self.name, page.before), (after, page.after))]
             keys = [change.key for change in page.changes] if with_sides else []
             sides = sides_of(catalog.compare_keys(pair[0], pair[1], keys)) if keys else {}
-            return [DifferenceInfo.of(change, sides.get(change.key)) for change in page.changes], page.next_token
+            effects = catalog.preview_merge(pair[1], pair[0]) if keys else None
+            return [
+                DifferenceInfo.of(change, sides.get(change.key), merge=merge_effect(effects, change.key))
+                for change in page.changes
+            ], page.next_token
 
         return iter_pages(read_page)
 
@@ -272,8 +277,8 @@ class RefClient:
 def _content_id(text: str) -> UUID:
     try:
         return UUID(text)
-    except ValueError:
-        raise RefusedError(f"{text[:200]!r} is no id of a content: it is a UUID, as EntryInfo.content_id has it") from None
+    except (ValueError, AttributeError, TypeError):
+        raise RefusedError(f"{str(text)[:200]!r} is no id of a content: it is a UUID, as EntryInfo.content_id has it") from None
 
 
 class _NamedClient(RefClient):

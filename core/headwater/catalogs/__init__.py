@@ -73,7 +73,7 @@ from headwater.catalogs.history.log_expression import LogExpression
 from headwater.catalogs.history.recent_pointers import PointerState, RecentPointer, RecentPointers
 from headwater.catalogs.history.ref_relation import ReferenceExpression, RefRelation
 from headwater.catalogs.history.revspec import RefTarget, StepSign, parse_revspec
-from headwater.catalogs.history.three_way import KeyMerge, MergedKey, MergeMode, MergeOptions, MergeOutcome
+from headwater.catalogs.history.three_way import KeyMerge, MergedKey, MergeEffect, MergeMode, MergeOptions, MergeOutcome
 from headwater.catalogs.importer.import_commit import ImportOptions, import_tables, survey_scope
 from headwater.catalogs.importer.import_report import ROWS_SHOWN, ImportReport, ParquetReport, ReportRow
 from headwater.catalogs.known_metadata import note_all_known
@@ -163,6 +163,7 @@ __all__ = [
     "LogExpression",
     "LogFilter",
     "MergeConflictError",
+    "MergeEffect",
     "MergeGuard",
     "MergeMode",
     "MergeOptions",

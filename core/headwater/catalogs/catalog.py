@@ -47,11 +47,19 @@ from headwater.catalogs.history.catalog_log import (
     CatalogLog,
     KeyHistory,
     LogFilter,
+    follow_content,
     follow_key,
     recent_key_changes,
     search_log,
 )
-from headwater.catalogs.history.catalog_merge import MergeGuard, MergeResult, MergeSource, MergeTarget, merge_commits
+from headwater.catalogs.history.catalog_merge import (
+    MergeGuard,
+    MergeResult,
+    MergeSource,
+    MergeTarget,
+    merge_commits,
+    preview_effects,
+)
 from headwater.catalogs.history.commit_meta import CommitMeta, check_expected, checked_meta, property_values, text_tuple
 from headwater.catalogs.history.content_diff import (
     ChangePage,
@@ -65,7 +73,7 @@ from headwater.catalogs.history.key_comparison import ComparedSides, ComparisonL
 from headwater.catalogs.history.recent_pointers import RecentPointers, check_pointers
 from headwater.catalogs.history.ref_relation import RefRelation, relate_heads
 from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver, RefTarget
-from headwater.catalogs.history.three_way import MergeOptions
+from headwater.catalogs.history.three_way import MergeEffect, MergeOptions
 from headwater.catalogs.history.transplant import transplant_commits
 from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.catalogs.registry import CatalogEntry, NamedRef, RefKind, named_ref, read_definition
@@ -212,6 +220,7 @@ class Catalog:
         checked = checked_meta(meta) or CommitMeta(
             message=message, authors=text_tuple("authors", authors), properties=property_values(properties)
         )
+        _check_content_ids(operations, content_ids or {})
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
         if unexamined := _unexamined_tables(operations, ids, examined):
             take_up_tables(self._rows, self.definition.id, unexamined)
@@ -335,6 +344,8 @@ class Catalog:
     def find_by_id(self, ref: str | None, content_ids: Iterable[UUID]) -> dict[UUID, ContentEntry]:
         """Find the keys of contents by content id, in the order given; ids without a content are left out."""
         head = self._resolver.resolve(ref)
+        for content_id in content_ids:
+            _check_content_id(content_id, "the id of a content")
         keys = find_content_keys(index_at(head, IDS), content_ids)
         view = content_view(index_at(head, CONTENT), keys.values())
         entries = {value.content_id: ContentEntry(key, value) for key, value in view.items()}
@@ -484,6 +495,10 @@ class Catalog:
         sides = find_sides(self._rows, self._resolver.resolve(before), self._resolver.resolve(after))
         return compare_keys(self._rows, sides, keys, **limits)
 
+    def preview_merge(self, source: str | None, into: str | None) -> Mapping[ContentKey, MergeEffect] | None:
+        """What a merge of a ref into another would do, by key; see ``headwater.catalogs.history.catalog_merge.preview_effects``."""
+        return preview_effects(self._rows, self._resolver.resolve(into), self._resolver.resolve(source))
+
     def compare_merge(
         self, result: MergeResult, keys: Sequence[ContentKey], **limits: Unpack[ComparisonLimits]
     ) -> list[KeyComparison]:
@@ -529,13 +544,17 @@ class Catalog:
         return search_log(head, wanted, oldest_first=oldest_first, limit=limit, within=within, oldest=last)
 
     def history(self, key: ContentKey, ref: str | None = None, *, within: int | None = None) -> KeyHistory:
-        """Read the history of a key's content, newest first, through its renames back to its creation.
+        """Read the history of a key's content, newest first, through its renames, deletions and restorations back to its creation.
 
         A key that holds nothing now stands for the content that it held last.
 
         within        look at so many commits at most
         """
         return follow_key(self._resolver.resolve(ref), key, within=within)
+
+    def content_history(self, content_id: UUID, ref: str | None = None, *, within: int | None = None) -> KeyHistory:
+        """Read the history of a content as ``history`` does, also from a commit at which it stands nowhere."""
+        return follow_content(self._resolver.resolve(ref), content_id, within=within)
 
     def recent_changes(self, key: ContentKey, ref: str | None = None, *, since: Micros, within: int) -> KeyHistory:
         """Read what happened to a key since a time, newest first; see ``recent_key_changes``."""
@@ -604,6 +623,21 @@ def _entry_page(
     if chosen is None:
         return content_page(read_page(head, listing, limit=limit, after=after))
     return filtered_page(head, listing, chosen, limit=limit, after=after)
+
+
+def _check_content_ids(operations: Sequence[ContentOperation], given: Mapping[ContentKey, UUID]) -> None:
+    """Check that the ids of a request are ids; raises RefusedError."""
+    for operation in operations:
+        content_id = getattr(operation.content, "id", None) if isinstance(operation, Put) else None
+        if content_id is not None:
+            _check_content_id(content_id, f"the id of the content at {operation.key}")
+    for key, content_id in given.items():
+        _check_content_id(content_id, f"the id for {key}")
+
+
+def _check_content_id(content_id: object, what: str) -> None:
+    if not isinstance(content_id, UUID):
+        raise RefusedError(f"{what} is a UUID, not {content_id!r}: give uuid.UUID(...), or none for what is new")
 
 
 def _unexamined_tables(

@@ -160,19 +160,20 @@ class CatalogRefs:
             if self._entry.find_ref_row(kind, name) is None:  # otherwise another process created it, which is as good
                 raise ConflictError(f"{kind} {name!r} of {self._entry.label} was not created: {fault}") from fault
 
-    def assign_ref(self, kind: RefKind, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedRef:
+    def assign_ref(self, kind: RefKind, name: str, target: ObjectId | None, *, expected: ObjectId | None = None) -> NamedRef:
         """Move a branch or tag to another commit of this catalog; its old commits stay readable for the grace period.
 
-        target        a commit in the kept history of any branch or tag
+        target        a commit in the kept history of any branch or tag; None: none, as before its first commit
         expected      the head that the caller saw
         raises        ConflictError when the head is another; ExpiredError when the target was collected; RefusedError when it is
                       in no kept history, or a sweep is running and it is no head
         """
         row = self._read_row(kind, name)
         self._check_expected(kind, name, row, expected)
-        head = self._resolver.read_commit(target)
-        if kind is RefKind.BRANCH:
-            self._check_places(head, f"branch {name!r} of {self._entry.label} was not moved to {id_text(target)}")
+        if target is not None:
+            head = self._resolver.read_commit(target)
+            if kind is RefKind.BRANCH:
+                self._check_places(head, f"branch {name!r} of {self._entry.label} was not moved to {id_text(target)}")
         self._note_forgotten(kind, row, target)
         try:
             moved = assign_reference(self._rows, row.name, target, expected=row.pointer, among=self._all_references())

@@ -345,6 +345,19 @@ class TableClaims:
         }
         return {location: ClaimOwner.from_value(value) for location, value in values.items() if value is not None}
 
+    def find_around_and_below(self, location: str) -> Iterator[tuple[str, ClaimOwner]]:
+        """The claimed places that contain a location, outermost first, then those below it; each with its owner.
+
+        raises        RefusedError for a text that is not a location
+        """
+        claims = read_head(self._rows, CLAIMS, fresh=True)
+        if claims is None:
+            return
+        index, below = claims.index(BY_LOCATION), comparable_location(location).encode() + b"/"
+        around = index.get_many(text for text in places_around(location) if len(text) <= KEY_BYTES)
+        for place, value in [*sorted(around.items()), *index.range(below, below[:-1] + b"0")]:
+            yield place.decode(), ClaimOwner.from_value(value)
+
     def find_location(self, location: str) -> ClaimOwner | None:
         """Find the owner of exactly this location."""
         return self.find_locations([location]).get(location)

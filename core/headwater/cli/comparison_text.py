@@ -18,9 +18,9 @@ _CELLS = 60
 SIDE_FIELDS = {
     ".key": "where it stands on this side; null: it is gone, or never was there",
     ".contentId": "survives renames; null as for the key",
-    ".commits": "those that changed it since the common ancestor, newest first, at most 10: hash, time, authors, message, action, key,"
-    " renamedFrom, and snapshots, each with snapshotId, parentId, time, operation, addedRows, removedRows, addedFiles, removedFiles and"
-    " addedDeleteFiles; null: its writer did not say",
+    ".commits": "those that changed it since the common ancestor, newest first, at most 10: hash, time, committer, authors, message,"
+    " action, key, renamedFrom, and snapshots, each with snapshotId, parentId, time, operation, addedRows, removedRows, addedFiles,"
+    " removedFiles and addedDeleteFiles; null: its writer did not say",
     ".commitCount": "how many there are",
     ".complete": "false: there may be more, for history was cut or is longer than 10,000 commits",
     ".snapshots": "how many snapshots are new since the common ancestor",
@@ -49,6 +49,7 @@ def _commit_data(commit: SideCommit) -> dict[str, Any]:
     return {
         "hash": identifier(commit.id),
         "time": time_field(commit.time),
+        "committer": commit.meta.committer,
         "authors": list(commit.meta.authors),
         "message": commit.meta.message,
         "action": commit.action.value,
@@ -101,10 +102,11 @@ def side_lines(name: str, side: KeySide) -> Iterator[str]:
 
 
 def _commit_lines(commit: SideCommit) -> Iterator[str]:
-    authors = ", ".join(commit.meta.authors) or "-"
     moved = f" {commit.renamed_from} → {commit.key}" if commit.renamed_from is not None else ""
     time = (time_field(commit.time) or "")[:19]
-    yield fitted(f"    {identifier(commit.id)}  {time}Z  {authors}  {commit.action}{moved}  {_line(commit.meta.message)}")
+    yield fitted(
+        f"    {identifier(commit.id)}  {time}Z  {commit.meta.person_text}  {commit.action}{moved}  {_line(commit.meta.message)}"
+    )
     for snapshot in commit.snapshots:
         counts = snapshot_text(snapshot)
         yield f"      snapshot {snapshot.snapshot_id}  {snapshot.operation or 'unknown operation'}{f'  {counts}' if counts else ''}"

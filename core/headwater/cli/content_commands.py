@@ -29,6 +29,7 @@ from headwater.catalogs import (
     LogEntry,
     LogExpression,
     LogFilter,
+    MergeEffect,
     Namespace,
     content_type_of,
 )
@@ -76,10 +77,10 @@ COMMIT: ResultView[LogEntry] = ResultView(
         ViewField("hash", "the commit's id", header="COMMIT"),
         ViewField("seq", "1 for the first, then one more each", header="SEQ"),
         ViewField("time", "when it was made", header="TIME", form=time_field),
-        ViewField("authors", "who made it", "meta.authors", "AUTHORS"),
+        ViewField("committer", "the principal whose request made it; empty: not known", "meta.committer", "COMMITTER"),
+        ViewField("authors", "whom the request named as authors, which nobody checks", "meta.authors", "AUTHORS"),
         ViewField("changes", "how many keys it changed", "operations", "CHANGES", len),
         ViewField("message", "why", header="MESSAGE"),
-        ViewField("committer", "the principal whose request made it; empty: not known", "meta.committer"),
         ViewField("signedOffBy", "who signed it off", "meta.signed_off_by"),
         ViewField(
             "properties", "free names, each with its values", lambda c: {n: list(v) for n, v in c.meta.properties.items()}
@@ -173,25 +174,39 @@ KEY_CHANGE: ResultView[KeyChange] = ResultView(
         ViewField("time", "when it was made", "entry.time", "TIME", time_field),
         ViewField(
             "action",
-            "CREATED, CHANGED, RENAMED or DELETED; PUT where the commit before was collected, so that the change is unknown",
+            "CREATED, RESTORED (by a restore that brought it back), CHANGED, RENAMED or DELETED; PUT where the commit before was collected,"
+            " so that the change is unknown",
             header="ACTION",
         ),
         ViewField("key", "where it stood afterwards; a deleted one: before", header="KEY", form=str),
         ViewField("renamedFrom", "where it stood before, if that was elsewhere", header="FROM", form=text_field),
         ViewField("value", "what it was afterwards; null: deleted", form=_value, inside=_VALUE),
-        ViewField("authors", "who made the commit", "entry.meta.authors", "AUTHORS"),
+        ViewField("committer", "the principal whose request made it; empty: not known", "entry.meta.committer", "COMMITTER"),
+        ViewField("authors", "whom the request named as authors, which nobody checks", "entry.meta.authors", "AUTHORS"),
         ViewField("message", "why", "entry.message", "MESSAGE"),
     ),
     named_by="key",
 )
 
 
+_EFFECTS = {
+    MergeEffect.PUT: "merging {1} into {0} brings it",
+    MergeEffect.REMOVED: "merging {1} into {0} removes it",
+    MergeEffect.CONFLICT: "merging {1} into {0} is a conflict",
+    MergeEffect.LEFT: "merging {1} into {0} leaves it as it is on {0}",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ComparedChange:
-    """A difference with what both sides did to its key; None: nobody asked."""
+    """A difference with what both sides did to its key, and what merging the second into the first would do; None: nobody asked.
+
+    merge         None: a base would have to be named, too
+    """
 
     change: ContentChange
     sides: KeyComparison | None = None
+    merge: MergeEffect | None = None
 
 
 def _changed_type(row: ComparedChange) -> str | None:
@@ -227,6 +242,12 @@ CHANGE: ResultView[ComparedChange] = ResultView(
                 **{f".before{way}": about for way, about in SIDE_FIELDS.items()},
                 ".after": "the same of the other",
             },
+        ),
+        ViewField(
+            "merge",
+            "what merging the second reference into the first would do: PUT, REMOVED, CONFLICT, or LEFT (it stays as it is, for only the"
+            " first has changed it); null with --brief, and where a base would have to be named",
+            lambda row: None if row.merge is None else row.merge.value,
         ),
     ),
 )
@@ -369,7 +390,10 @@ def commit_log_command(
 @within_option
 @prints(KEY_CHANGE, many=True)
 def content_history_command(session: CliSession, address: Address, key: ContentKey, limit: int, within: int) -> None:
-    """Show what happened to one table, view, namespace or function, newest first, through its renames back to its creation."""
+    """Show what happened to one table, view, namespace or function, newest first, back to its creation.
+
+    It is followed through its renames, and through a drop that a restore or a merge has made good.
+    """
     with opened_catalog(session, address) as opened:
         history = opened.history(key, address.ref, within=within)
         changes = list(islice(history, limit))
@@ -401,8 +425,8 @@ def diff_command(
 ) -> None:
     """Show what differs between two references, each a branch, a tag, a commit, or a way back such as main~2.
 
-    Below each key stands who changed it on either side since their common ancestor, with snapshots, rows and files, and what became
-    of its columns. What was renamed is shown under both keys.
+    Below each key stands what merging the second into the first would do, and who changed it on either side since their common
+    ancestor, with snapshots, rows and files, and what became of its columns. What was renamed is shown under both keys.
     """
     with opened_catalog(session, address) as opened:
         page = opened.diff(before, after, where=expression, limit=limit, page_token=token, **keys)
@@ -413,7 +437,11 @@ def diff_command(
                 named if commit is None else id_text(commit) for named, commit in ((before, page.before), (after, page.after))
             )
             compared = opened.compare_keys(first, second, [change.key for change in page.changes])
-            rows = [ComparedChange(*pair) for pair in zip(page.changes, compared, strict=True)]
+            effects = opened.preview_merge(second, first)
+            rows = [
+                ComparedChange(change, sides, None if effects is None else effects.get(change.key, MergeEffect.LEFT))
+                for change, sides in zip(page.changes, compared, strict=True)
+            ]
             if session.output == "table" and not session.quiet and rows:
                 session.print_result(None, lambda: _change_lines(rows, (before, after)))
             else:
@@ -428,6 +456,8 @@ def _change_lines(rows: Sequence[ComparedChange], names: tuple[str, str]) -> lis
         moved = f"  from {change.renamed_from}" if change.renamed_from is not None else ""
         moved += f"  to {change.renamed_to}" if change.renamed_to is not None else ""
         lines += ["", f"{change.action}  {change.key}  {_changed_type(row)}{moved}"]
+        if row.merge is not None:
+            lines.append(f"  {_EFFECTS[row.merge].format(*names)}")
         if row.sides is not None:
             lines += comparison_lines(row.sides, names)
     return lines[1:]

@@ -70,18 +70,54 @@ def _referrers(explanation: LakeFileExplanation) -> list[dict[str, Any]]:
     ]
 
 
+def _tables(explanation: LakeFileExplanation) -> list[dict[str, Any]]:
+    return [
+        {
+            "realm": each.realm,
+            "catalog": each.catalog,
+            "table": each.key,
+            "where": ", ".join(each.where) or "history",
+            "location": each.location,
+            "dropped": time_field(each.dropped),
+            "droppedBy": each.dropped_by,
+        }
+        for each in explanation.tables
+    ]
+
+
+def _unreferenced(explanation: LakeFileExplanation) -> list[dict[str, Any]]:
+    return [{"code": each.code, "files": each.files, "bytes": each.size_bytes} for each in explanation.unreferenced]
+
+
 EXPLAINED_FILE: ResultView[LakeFileExplanation] = ResultView(
     "explanation of a file",
     "explanations of files",
     (
-        ViewField("url", "the file"),
-        ViewField("exists", "whether it is there now", "is_there"),
+        ViewField("url", "the file or folder"),
+        ViewField("exists", "whether it is there now: a folder, whether something lies below it", "is_there"),
         ViewField("code", "the rule that holds for it"),
         ViewField("why", "the rule in words", "sentence"),
         ViewField("realm", "the realm in whose place it lies"),
         ViewField("catalog", "the catalog in whose place it lies"),
         ViewField("place", "the place: a table's, or a prefix of the catalog"),
-        ViewField("table", "the key of the place's table"),
+        ViewField("table", "the key of the place's table, or of the folder's"),
+        ViewField(
+            "tables",
+            "of a folder: the first twenty tables that lie there, around it or below it",
+            _tables,
+            inside={
+                "[].where": "branches and tags that have it; otherwise only history does",
+                "[].location": "what the table has claimed",
+                "[].dropped": "when it was dropped from the default branch; null: it was not, or that was collected",
+                "[].droppedBy": "who did",
+            },
+        ),
+        ViewField(
+            "unreferenced",
+            "of a folder: files below it that nobody refers to, by the last report",
+            _unreferenced,
+            inside={"[].code": "the rule", "[].files": "how many", "[].bytes": "their size"},
+        ),
         ViewField(
             "referrers",
             "who refers to it: the first twenty versions",
@@ -91,8 +127,8 @@ EXPLAINED_FILE: ResultView[LakeFileExplanation] = ResultView(
                 "[].snapshots": "the table's snapshots that have the file",
             },
         ),
-        ViewField("since", "since when nobody refers to it, by our own listings", form=time_field),
-        ViewField("due", "the first time at which it may go", form=time_field),
+        ViewField("since", "since when nobody refers to it, by our own listings; of a folder: the earliest", form=time_field),
+        ViewField("due", "the first time at which it may go; of a folder: the earliest", form=time_field),
         ViewField("report", "the number of the report that says so"),
     ),
 )
@@ -175,7 +211,10 @@ def list_files_command(session: CliSession, address: Address, codes: Sequence[st
 @click.argument("url", metavar="URL")
 @prints(EXPLAINED_FILE)
 def explain_lake_file_command(session: CliSession, url: str) -> None:
-    """Tell who refers to a file, or since when nobody does, by which rule, and when it may go."""
+    """Tell who refers to a file, or since when nobody does, by which rule, and when it may go.
+
+    Of a folder it tells whose tables lie there, around it or below it, and what the last report lists below it.
+    """
     with session.open_store() as store:
         session.show(EXPLAINED_FILE, explain_lake_file(store, folder_location(url)))
 

@@ -129,6 +129,18 @@ MERGE: ResultView[MergeReport] = ResultView(
             inside={"[].kind": "such as VALUE_DIFFERS"},
         ),
         ViewField(
+            "undone",
+            "keys that were merged before, and that a restoration of the branch took back; each is a conflict, unless its mode is FORCE"
+            " or DROP",
+            lambda report: list(map(str, report.result.undone)),
+        ),
+        ViewField(
+            "undoneBase",
+            "the base from which these count as changes of the source again; null: there are none, or from the beginning",
+            "result.undone_base",
+            form=identifier,
+        ),
+        ViewField(
             "sides",
             f"both sides of each key that conflicts, or that FORCE or DROP decided, of the first {SHOWN_KEYS}",
             _sides,
@@ -217,7 +229,8 @@ def merge_command(
 ) -> None:
     """Merge the changes of SOURCE (a branch, a tag or a commit) into a branch, as one commit.
 
-    Exit code 6 if keys conflict: then nothing is written, and all of them are shown.
+    Exit code 6 if keys conflict: then nothing is written, and all of them are shown. What was merged before and taken back by a
+    restoration is such a conflict: --key KEY=FORCE merges it again.
     """
     options = MergeOptions(mode=mode, keys=keys, base=base, dry_run=dry_run)
     with opened_catalog(session, address) as opened:
@@ -288,7 +301,7 @@ def _show(
             session.show(MERGE, report)
         raise ConflictError(
             f"nothing was written: {count_text(len(refused.details), 'conflict')};"
-            " --key KEY=FORCE takes the source's, --key KEY=DROP leaves the branch's",
+            f" --key KEY=FORCE takes the source's, --key KEY=DROP leaves the branch's{_undone_hint(refused.result, names)}",
             details=refused.details,
         ) from None
     report = _report(opened, result, is_dry_run=is_dry_run)
@@ -301,6 +314,15 @@ def _show(
     session.print_result(None, lambda: [*lines, *_dropped_lines(report, names)])
     if is_whole and not any(step.keys for step in result.steps):
         session.say(_sentence(result))
+
+
+def _undone_hint(result: MergeResult, names: tuple[str, str]) -> str:
+    """How to merge again what a restoration took back, as a command's option."""
+    if result.undone_base is None:
+        return ""
+    return (
+        f"; --base {identifier(result.undone_base)} merges again all of {names[1]} that a restoration of {names[0]} took back"
+    )
 
 
 def _sentence(result: MergeResult) -> str:

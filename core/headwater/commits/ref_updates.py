@@ -46,10 +46,11 @@ _ASKED = 50
 
 
 def assign_reference(
-    rows: RealmStore, reference: str, target: ObjectId, *, expected: ObjectId | None, among: Iterable[str]
+    rows: RealmStore, reference: str, target: ObjectId | None, *, expected: ObjectId | None, among: Iterable[str]
 ) -> Reference:
     """Move a reference to an existing commit; what it leaves is recorded and stays readable for the grace.
 
+    target        None: to before its first commit
     expected      where the caller saw the reference
     among         names of references in whose history the target may be, beside this one
     raises        ConflictError: it is elsewhere · ExpiredError: no such commit · RefusedError: the target is garbage already ·
@@ -64,7 +65,8 @@ def assign_reference(
             )
         if row.pointer == target:
             return row
-        check_targets(rows, {target: [reference, *among]})
+        if target is not None:
+            check_targets(rows, {target: [reference, *among]})
         try:
             return rows.move_reference(row, target)
         except SwapConflictError:

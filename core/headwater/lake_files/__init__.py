@@ -9,17 +9,20 @@ from headwater.lake_files.file_engine import FileEngine, ProcessEngine
 from headwater.lake_files.file_explanation import CODE_SENTENCES, FileReferrer, LakeFileExplanation, explain_lake_file
 from headwater.lake_files.file_reasons import FILE_SENTENCES, PLACE_SENTENCES, FileReason, PlaceReason
 from headwater.lake_files.file_report import FilePlan, LakeFileReport, find_report
+from headwater.lake_files.folder_explanation import FOLDER_SENTENCES, FolderTable, folder_code
 from headwater.lake_files.marked_files import MarkedFile, choose_marks
 from headwater.lake_files.report_summary import summarize_report
 
 __all__ = [
     "CODE_SENTENCES",
     "FILE_SENTENCES",
+    "FOLDER_SENTENCES",
     "PLACE_SENTENCES",
     "FileEngine",
     "FilePlan",
     "FileReason",
     "FileReferrer",
+    "FolderTable",
     "LakeFileExplanation",
     "LakeFileReport",
     "MarkedFile",
@@ -29,6 +32,7 @@ __all__ = [
     "choose_marks",
     "explain_lake_file",
     "find_report",
+    "folder_code",
     "read_last_report",
     "report_files",
     "summarize_report",

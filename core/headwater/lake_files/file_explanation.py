@@ -1,4 +1,4 @@
-"""Why a file of a lake is there: who refers to it, or since when nobody does, by which rule, and when it may go."""
+"""Why a file or a folder of a lake is there: who refers to it, or since when nobody does, by which rule, and when it may go."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from headwater.catalogs import CatalogDefinition, Catalogs
+from headwater.catalogs import Catalogs
 from headwater.catalogs.content_operations import IDS, find_content_key, index_at, stored_metadata_of
 from headwater.catalogs.file_marks import NO_TABLE, read_marks, taken_entries, taken_part
 from headwater.clock import Micros
 from headwater.errors import CorruptionError, HeadwaterError, NotFoundError
+from headwater.iceberg.filesystem import LakeStorage
 from headwater.iceberg.location import canonical_location, is_within
 from headwater.iceberg.survey_outcomes import RejectedTable
 from headwater.lake_files.catalog_report import ReadReport, read_last_report
 from headwater.lake_files.file_reasons import FILE_SENTENCES, PLACE_SENTENCES, FileReason, PlaceReason
 from headwater.lake_files.file_referrers import VersionReferrer, find_referrers
+from headwater.lake_files.folder_explanation import FOLDER_SENTENCES, FolderTable, UnreferencedCount, explain_folder
+from headwater.lake_files.lake_owner import LakeOwner, find_lake_owner
 from headwater.lake_files.mark_filters import file_digest
 from headwater.lake_files.marked_files import MarkedFile
 from headwater.lake_files.store_storages import StoreStorages
 from headwater.lake_files.stored_versions import VersionScan
 from headwater.lake_files.table_names import find_content_id, heads_of
-from headwater.realms import Realm, RealmRegistry, RealmState
+from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store, id_text
 from headwater.throttle import Fence
 
 _SHOWN = 20
 _UNREAD_SHOWN = 3
-_READABLE = (RealmState.ACTIVE, RealmState.INACTIVE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,8 @@ class LakeFileExplanation:
     since, due    None where somebody refers to it, or no report has it
     unread        how many files that may refer to it cannot be read
     rule          the sentence without the names of these, which may be of anybody; empty: the same
+    tables        of a folder: the first twenty tables that lie there, around it or below it
+    unreferenced  of a folder: the files below it that nobody refers to, by the last report; ``since`` and ``due`` are the earliest
     """
 
     url: str
@@ -73,6 +77,8 @@ class LakeFileExplanation:
     report: int | None = None
     unread: int = 0
     rule: str = ""
+    tables: tuple[FolderTable, ...] = ()
+    unreferenced: tuple[UnreferencedCount, ...] = ()
 
 
 NOT_THERE, NOT_SEEN, NO_PLACE = "NotThere", "NotSeen", "NoPlace"
@@ -83,30 +89,28 @@ UNREPORTED_SENTENCES = {
 }
 """Codes of files of which no report tells, with their meanings."""
 CODE_SENTENCES = {
-    str(code): sentence for code, sentence in (*FILE_SENTENCES.items(), *UNREPORTED_SENTENCES.items(), *PLACE_SENTENCES.items())
+    str(code): sentence
+    for sentences in (FILE_SENTENCES, UNREPORTED_SENTENCES, FOLDER_SENTENCES, PLACE_SENTENCES)
+    for code, sentence in sentences.items()
 }
-"""Every code of a file and of a place, with what it means."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Owner:
-    realm: Realm
-    rows: RealmStore
-    definition: CatalogDefinition
+"""Every code of a file, a folder and a place, with what it means."""
 
 
 def explain_lake_file(store: Store, url: str, *, fence: Fence = lambda: None) -> LakeFileExplanation:
-    """Explain a file by its URL. Who refers to it is looked up now, in all that is stored; the rest is what the last report said.
+    """Explain a file or a folder by its URL. Who refers to it, or has it, is looked up now; the rest is what the last report said.
 
     fence         called often while that is looked up; what it raises ends the work
     raises        RefusedError for a text that is no location
     """
     location = canonical_location(url)
     storages = StoreStorages(store)
-    owner = _owner_of(store, location)
+    owner = find_lake_owner(store, location)
     told = LakeFileExplanation(url=location, code="", sentence="", is_there=_is_there(storages, owner, location))
     if owner is not None:
         told = replace(told, realm=owner.realm.id, catalog=owner.definition.name)
+    folder = None if told.is_there else _as_folder(store, storages, owner, told)
+    if folder is not None:
+        return folder
     unread: dict[str, str] = {}
     found = find_referrers(
         lambda: VersionScan(store, fence=fence), storages.find_lake, location, limit=_SHOWN, unread=unread, fence=fence
@@ -123,7 +127,30 @@ def explain_lake_file(store: Store, url: str, *, fence: Fence = lambda: None) ->
     return replace(told, sentence=f"{doubt} ({shown})", unread=len(unread), rule=doubt)
 
 
-def _unreferred(store: Store, told: LakeFileExplanation, owner: _Owner | None) -> LakeFileExplanation:
+def _as_folder(
+    store: Store, storages: StoreStorages, owner: LakeOwner | None, told: LakeFileExplanation
+) -> LakeFileExplanation | None:
+    """The explanation of a location that is a folder; None where it is none."""
+    has_files = _has_files(storages, owner, told.url)
+    found = explain_folder(store, owner, told.url, has_files=has_files)
+    if found is None:
+        return None
+    keys = [table.key for table in found.tables if table.key and is_within(told.url, table.location)]
+    return replace(
+        told,
+        code=found.code,
+        sentence=found.sentence,
+        is_there=has_files,
+        table=keys[0] if keys else "",
+        tables=found.tables,
+        unreferenced=found.unreferenced,
+        since=found.since,
+        due=found.due,
+        report=found.report,
+    )
+
+
+def _unreferred(store: Store, told: LakeFileExplanation, owner: LakeOwner | None) -> LakeFileExplanation:
     if owner is None:
         return replace(told, code=NO_PLACE, sentence=UNREPORTED_SENTENCES[NO_PLACE])
     if told.is_there is False:
@@ -146,7 +173,7 @@ def _unreferred(store: Store, told: LakeFileExplanation, owner: _Owner | None) -
     return _marked(told, owner, mark, line)
 
 
-def _marked(told: LakeFileExplanation, owner: _Owner, mark: MarkedFile, line: dict[str, Any]) -> LakeFileExplanation:
+def _marked(told: LakeFileExplanation, owner: LakeOwner, mark: MarkedFile, line: dict[str, Any]) -> LakeFileExplanation:
     code = mark.code
     if mark.due and _is_taken(owner, mark, line.get("contentId")):
         code = FileReason.TAKEN_UP
@@ -154,7 +181,7 @@ def _marked(told: LakeFileExplanation, owner: _Owner, mark: MarkedFile, line: di
     return replace(told, code=code, sentence=FILE_SENTENCES[code], since=mark.first_listed, due=due)
 
 
-def _is_taken(owner: _Owner, mark: MarkedFile, content_id: str | None) -> bool:
+def _is_taken(owner: LakeOwner, mark: MarkedFile, content_id: str | None) -> bool:
     marks = read_marks(owner.rows, fresh=True)
     if marks is None:
         return False
@@ -171,27 +198,23 @@ def _line_of(read: ReadReport, location: str) -> dict[str, Any]:
     return max(inside, key=lambda line: len(line["place"]), default={})
 
 
-def _owner_of(store: Store, location: str) -> _Owner | None:
-    """The catalog in whose locations a file lies: of several the one whose location is the longest."""
-    found: list[tuple[int, _Owner]] = []
-    for realm in RealmRegistry(store).list_realms():
-        if realm.state not in _READABLE:
-            continue
-        rows = store.rows(realm.id, realm.key)
-        catalogs = Catalogs(rows)
-        for definition in catalogs.list_catalogs():
-            sizes = [len(place) for place in definition.places if is_within(location, place)]
-            if sizes:
-                found.append((max(sizes), _Owner(realm, rows, definition)))
-    return max(found, key=lambda entry: entry[0])[1] if found else None
-
-
-def _is_there(storages: StoreStorages, owner: _Owner | None, location: str) -> bool | None:
-    lake = (
+def _lake_of(storages: StoreStorages, owner: LakeOwner | None) -> LakeStorage:
+    return (
         storages.of_catalog("", "").lake if owner is None else storages.of_catalog(owner.realm.id, owner.definition.name).lake
     )
+
+
+def _is_there(storages: StoreStorages, owner: LakeOwner | None, location: str) -> bool | None:
     try:
-        return lake.has_file(location)
+        return _lake_of(storages, owner).has_file(location)
+    except (HeadwaterError, RejectedTable):
+        return None
+
+
+def _has_files(storages: StoreStorages, owner: LakeOwner | None, location: str) -> bool | None:
+    """Whether something lies below a location; None where its storage could not be asked."""
+    try:
+        return next(iter(_lake_of(storages, owner).list_files(location)), None) is not None
     except (HeadwaterError, RejectedTable):
         return None
 

@@ -51,6 +51,7 @@ from headwater.realms.principals import (
     read_principal,
     read_principals,
     reset_principal,
+    revoke_sign_in,
     rotate_principal,
     waste_login,
 )
@@ -129,6 +130,7 @@ __all__ = [
     "read_realm_grants",
     "reset_principal",
     "revoke_on_realm",
+    "revoke_sign_in",
     "rotate_principal",
     "told_client_id",
     "told_credential",

@@ -16,7 +16,7 @@ import msgspec
 
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit_change, read_head
-from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
+from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError, UnavailableError
 from headwater.index import Index, IndexValue
 from headwater.realms.client_credentials import NOBODY, ROOT_PRINCIPAL, Credentials, CredentialsHash, verify_secret
 from headwater.realms.realm_registry import RealmRegistry
@@ -35,8 +35,9 @@ class Principal(StoredObject, frozen=True, kw_only=True):
 
     former        the previous credentials, as long as they are valid; ``former_until`` is when that ends
     renewed       when the credentials last changed; None: they are the first
-    generation    which credentials these are, counted from 0; what was issued for them names it, and ends with them
+    generation    counts from 0 with the credentials, and twice more with each enabling; what was issued names it, and ends with it
     disabled      since when it cannot log in; None: it can
+    revoked       sign-ins that were ended before their time, each with the second since 1970 at which it ends anyhow
     """
 
     entity: ObjectId
@@ -48,6 +49,7 @@ class Principal(StoredObject, frozen=True, kw_only=True):
     renewed: Micros | None = None
     generation: int = 0
     disabled: Micros | None = None
+    revoked: tuple[tuple[str, int], ...] = ()
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -64,6 +66,10 @@ class Principal(StoredObject, frozen=True, kw_only=True):
         """Whether what was issued for credentials of a generation still holds at a time."""
         is_held = generation == self.generation or (generation == self.generation - 1 and self._has_former(now))
         return self.disabled is None and is_held
+
+    def has_revoked(self, sign_in: str) -> bool:
+        """Whether a sign-in was ended before its time."""
+        return any(each == sign_in for each, _ in self.revoked)
 
     def generation_of(self, client_id: str) -> int:
         """The generation of the credentials with this client id, which are one of ``clients``."""
@@ -227,12 +233,43 @@ def disable_principal(realms: RealmRegistry, realm_id: str, name: str) -> Princi
 
 
 def enable_principal(realms: RealmRegistry, realm_id: str, name: str) -> Principal:
-    """Let a disabled principal log in again, with the credentials that it had. Raises as ``rotate_principal`` does."""
+    """Let a disabled principal log in again, with the credentials that it had. What was issued before it was disabled stays refused.
+
+    Raises as ``rotate_principal`` does.
+    """
 
     def enable(held: Principal, now: Micros) -> Principal:
-        return msgspec.structs.replace(held, disabled=None)
+        if held.disabled is None:
+            return held
+        # by two: what the present credentials were given must not count as the former ones'
+        return msgspec.structs.replace(held, disabled=None, generation=held.generation + 2)
 
     return _change_principal(realms, realm_id, name, enable, f"enable principal {name}")
+
+
+_REVOKED_LIMIT = 1000
+"""Sign-ins of one principal that are remembered as revoked at the same time: some 30 kB."""
+
+
+def revoke_sign_in(realms: RealmRegistry, realm_id: str, name: str, sign_in: str, *, until: int) -> Principal:
+    """End a sign-in before its time: no token of it holds any more.
+
+    until         the second since 1970 after which none would hold anyhow
+    raises        as ``rotate_principal`` does · UnavailableError while as many sign-ins are revoked as are remembered
+    """
+
+    def revoke(held: Principal, now: Micros) -> Principal:
+        if held.has_revoked(sign_in):
+            return held
+        left = tuple(each for each in held.revoked if each[1] * 1_000_000 > now)
+        if len(left) >= _REVOKED_LIMIT:
+            raise UnavailableError(
+                f"{_REVOKED_LIMIT:,} sign-ins of {name} of realm {realm_id!r} are revoked, and no more are remembered: try again later,"
+                " or reset its credentials, which ends all of its tokens"
+            )
+        return msgspec.structs.replace(held, revoked=(*left, (sign_in, until)))
+
+    return _change_principal(realms, realm_id, name, revoke, f"revoke a sign-in of {name}")
 
 
 def remove_principal(tx: Transaction, entity: ObjectId, name: str) -> None:
@@ -259,6 +296,7 @@ def _with_credentials(
         former_until=former_until,
         renewed=now,
         generation=held.generation + 1,
+        revoked=tuple(each for each in held.revoked if each[1] * 1_000_000 > now),
     )
 
 

@@ -54,11 +54,11 @@ def advanced_row(seen: ReferenceRow, pointer: ObjectId) -> ReferenceRow:
     return dataclasses.replace(seen, pointer=pointer, version=seen.version + 1, recent=_recent(seen))
 
 
-def moved_row(seen: ReferenceRow, pointer: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
-    """The row after a move to a commit that is not on top of the old one; the old one is recorded."""
+def moved_row(seen: ReferenceRow, pointer: ObjectId | None, *, now: Micros, since: Micros) -> ReferenceRow:
+    """The row after a move to a commit that is not on top of the old one, or to none at all; the old one is recorded."""
     # One place stays free: what is deleted then can be undeleted.
     moves = _moves(seen, seen.pointer, now=_even(now), since=since, limit=MOVES_LIMIT - 1)
-    return dataclasses.replace(advanced_row(seen, pointer), moves=moves)
+    return dataclasses.replace(seen, pointer=pointer, version=seen.version + 1, recent=_recent(seen), moves=moves)
 
 
 def with_move(seen: ReferenceRow, left: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
@@ -336,8 +336,8 @@ class RealmReferences:
         """Move the reference to a commit on top. UnknownOutcomeError is passed on: the caller determines the outcome."""
         return self.swap(seen, advanced_row(seen, pointer))
 
-    def move_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
-        """Move the reference to a commit that is not on top of the current one, which is recorded."""
+    def move_reference(self, seen: Reference, pointer: ObjectId | None) -> Reference:
+        """Move the reference to a commit that is not on top of the current one, which is recorded; None: to before all commits."""
         return self._leave(seen, lambda now: moved_row(seen, pointer, now=now, since=self._moves_since(seen)))
 
     def moves_to_forget(self, seen: Reference) -> tuple[ReferenceMove, ...]:

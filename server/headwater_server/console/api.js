@@ -1,7 +1,7 @@
 // Requests to the management API. What may pass by itself is tried again; what may not is an ApiError with the server's own sentence.
 
 import { signal } from "./ui.js";
-import { logOut, session } from "./session.js";
+import { logOut, server, session } from "./session.js";
 
 const TRIES = 6;
 const FIRST_WAIT_MS = 400;
@@ -24,6 +24,14 @@ export class ApiError extends Error {
 /** The address of something on this server, also where a proxy serves it below a prefix. */
 export function address(path) {
   return new URL(path.replace(/^\//, ""), document.baseURI.split("#")[0]).href;
+}
+
+/** End the session at the server, too: its token, and what that was exchanged for. A server that cannot is no reason to stay logged in. */
+export function endSession() {
+  const [endpoint, token] = [server.peek()?.revocationEndpoint, session.peek()?.token];
+  logOut();
+  if (!endpoint || !token) return;
+  fetch(address(endpoint), { method: "POST", body: new URLSearchParams({ token }), cache: "no-store", credentials: "omit", keepalive: true }).catch(() => {});
 }
 
 /** The path of segments below /api/v1, each encoded. */

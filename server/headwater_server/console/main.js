@@ -1,10 +1,10 @@
 // The console begins here: what the server asks for, who is logged in, and which screen a place has.
 
-import { html, render, useEffect, useErrorBoundary, useSignalValue } from "./ui.js";
-import { get } from "./api.js";
+import { byName, html, render, useEffect, useErrorBoundary, useSignalValue } from "./ui.js";
+import { endSession, get } from "./api.js";
 import { useResource } from "./resource.js";
 import { go, link, place } from "./router.js";
-import { logOut, server, session, watchExpiry } from "./session.js";
+import { server, session, watchExpiry } from "./session.js";
 import "./theme.js";
 import { Failure, Spinner } from "./parts/base.js";
 import { Bare, Frame, Heading } from "./parts/layout.js";
@@ -19,7 +19,7 @@ import { PrincipalScreen, Principals } from "./screens/principals.js";
 import { RoleScreen, Roles } from "./screens/roles.js";
 import { Access } from "./screens/access.js";
 
-const ROOMS = {
+const ROOMS = byName({
   tasks: [Tasks, TaskScreen],
   runs: [Runs, RunScreen],
   checks: [Checks],
@@ -27,7 +27,7 @@ const ROOMS = {
   principals: [Principals, PrincipalScreen],
   roles: [Roles, RoleScreen],
   access: [Access],
-};
+});
 
 function Console() {
   const held = useSignalValue(session);
@@ -72,7 +72,7 @@ const Nowhere = () => html`<${Heading} title="Not found" note="The console has n
 /** A session is of one realm: to ask another one with its token might end it. */
 const OtherRealm = ({ realm, own }) => html`<${Heading} title=${`Realm ${realm}`} note=${`You are logged in to the realm ${own}.`} />
   <div class="buttons"><a class="button primary" href=${link("realms", own)}>${`Go to ${own}`}</a>
-    <button type="button" class="button" onClick=${() => logOut()}>${`Log in to ${realm}`}</button></div>`;
+    <button type="button" class="button" onClick=${endSession}>${`Log in to ${realm}`}</button></div>`;
 
 watchExpiry();
 render(html`<${Console} />`, document.getElementById("app"));

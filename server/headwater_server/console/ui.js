@@ -16,6 +16,9 @@ export {
 } from "./vendor/htm-preact-standalone-3.1.1.js";
 export { batch, computed, effect, signal } from "./vendor/signals-core-1.14.5.js";
 
+/** What is looked up by a name from outside: a plain object would have names of its own, such as constructor. */
+export const byName = (entries = {}) => Object.assign(Object.create(null), entries);
+
 /** The value of a signal; the component is drawn again when it changes. */
 export function useSignalValue(source) {
   const [, redraw] = useState(0);

@@ -18,6 +18,7 @@ from headwater.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from headwater.iceberg.changes.change_errors import IllegalChangeError
 from headwater.iceberg_catalog import (
     AlreadyExistsError,
     NamespaceNotEmptyError,
@@ -31,6 +32,7 @@ from headwater_server.route_table import ErrorMeaning
 
 ERROR_MEANINGS: dict[type[HeadwaterError], ErrorMeaning] = {
     RefusedError: ErrorMeaning(400, "BadRequestException"),
+    IllegalChangeError: ErrorMeaning(400, "IllegalArgumentException"),
     NotFoundError: ErrorMeaning(404, "NoSuchWarehouseException"),  # of a realm, a catalog or a reference
     NoSuchNamespaceError: ErrorMeaning(404, "NoSuchNamespaceException"),
     NoSuchTableError: ErrorMeaning(404, "NoSuchTableException"),

@@ -58,7 +58,7 @@ from headwater_server.iceberg_rest.tables import (
     answer_tables,
     answer_transaction,
 )
-from headwater_server.iceberg_rest.token_answers import answer_token
+from headwater_server.iceberg_rest.token_answers import answer_revocation, answer_token
 from headwater_server.iceberg_rest.views import (
     answer_view,
     answer_view_check,
@@ -89,7 +89,7 @@ _TAG_OF_LOAD = HeaderField("ETag", "The tag of this version, of these snapshots;
 _TAG_OF_STORED = HeaderField("ETag", "The tag of the version; one that is only prepared, or comes with credentials, has none")
 _TOKEN_REQUEST_BYTES = 32 * 1024
 """Two tokens and a secret fit well. Nobody has proved to call who sends it, and a few large ones would keep everybody's bodies out."""
-_UNLISTED = frozenset({"getConfig", "getToken"})
+_UNLISTED = frozenset({"getConfig", "getToken", "revokeToken"})
 """Operations that clients call without looking whether they are served."""
 
 
@@ -120,8 +120,21 @@ def iceberg_table() -> RouteTable:
         most_bytes=_TOKEN_REQUEST_BYTES,
         answers={200: OAuthToken, 400: OAuthError, 401: OAuthError},
     )
+    revocation = Route(
+        method="POST",
+        template="/v1/oauth/revoke",
+        handler=answer_revocation,
+        name="revokeToken",
+        summary="End a token of this server before its time, and all that it was exchanged for.",
+        is_open=True,
+        writes=True,
+        body=bytes,
+        raw_type="application/x-www-form-urlencoded",
+        most_bytes=_TOKEN_REQUEST_BYTES,
+        answers={200: None, 400: OAuthError},
+    )
     content = (*_namespace_routes(), *_table_routes(), *_view_routes())
-    routes = [config, token, *(replace(route, realm_of=realm_of_prefix) for route in content)]
+    routes = [config, token, revocation, *(replace(route, realm_of=realm_of_prefix) for route in content)]
     table = RouteTable(
         MOUNT,
         routes,

@@ -1,4 +1,4 @@
-"""The token endpoint: a client shows its credentials, or a token that still holds, and gets a token (RFC 6749, 8693).
+"""The token endpoint: a client shows its credentials, or a token that still holds, and gets a token (RFC 6749, 8693), or ends one (7009).
 
 Iceberg's clients split their ``credential`` at a colon, so a client id reads ``REALM.ID``: it names the realm, which nothing else in such a
 request does. The Java client renews a token by exchanging it, and shows its credentials again once it has expired.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from contextlib import suppress
 from urllib.parse import parse_qsl, unquote_plus
 
 from headwater.realms import Credentials, parse_client_id
@@ -66,6 +67,7 @@ def answer_token(call: Call[None, bytes]) -> Answer:
             generation=proven.generation,
             roles=kept,
             signed_in=proven.signed_in,
+            sign_in=proven.sign_in,
             until=proven.until,
         )
     except OAuthRefusal as refusal:
@@ -74,6 +76,31 @@ def answer_token(call: Call[None, bytes]) -> Answer:
         return OAuthRefusal("invalid_client", str(fault), status=401).answer
     scope = "catalog" if kept is None else " ".join(sorted(_ROLE + role for role in kept))
     return Answer(body=OAuthToken(token.text, "bearer", token.seconds, _ACCESS_TOKEN, scope), headers=_NOT_KEPT)
+
+
+def answer_revocation(call: Call[None, bytes]) -> Answer:
+    """End the sign-in of a token, as RFC 7009 has it: whoever holds the token may. One that does not hold is answered alike.
+
+    raises        UnavailableError
+    """
+    proof = call.served.part(CallerProof.of_settings)
+    try:
+        if proof is None or proof.tokens is None:
+            raise OAuthRefusal("unsupported_token_type", _no_tokens(proof))
+        token = _fields_of(call.body).get("token", "")
+        if not token:
+            raise OAuthRefusal("invalid_request", "the field token is missing: the token that is to be revoked")
+        realm = named_realm(token)
+        if realm is None:
+            raise OAuthRefusal(
+                "unsupported_token_type", "the token is no token of this server: its identity provider revokes it"
+            )
+        current_trail().realm = realm[:_SHOWN]
+        with suppress(NotProvenError):
+            current_trail().caller = proof.revoke_sign_in(token, realm)
+    except OAuthRefusal as refusal:
+        return refusal.answer
+    return Answer(headers=_NOT_KEPT)
 
 
 def _proven(proof: CallerProof, headers: Mapping[str, str], fields: Mapping[str, str], *, is_exchange: bool) -> ProvenSignIn:

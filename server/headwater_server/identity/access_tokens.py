@@ -1,7 +1,8 @@
 """The server's own tokens: what a client gets for its credentials, and shows with every request.
 
 A token is a JWT, signed by HMAC-SHA-256 (RFC 7515, 7519). It holds in one realm alone, for a while, and as long as the credentials do that
-it was issued for: it names their generation. Nothing of it is stored.
+it was issued for: it names their generation. Nothing of it is stored; a sign-in that was revoked is noted at its principal until no token
+of it would hold anyhow.
 
     iss, aud      the realm, as ``headwater:REALM``
     realm_key     the realm's number: a later realm of the same id accepts none of an earlier one's tokens
@@ -11,6 +12,7 @@ it was issued for: it names their generation. Nothing of it is stored.
     roles         of its principal roles those that count; left out: all
     iat, exp      seconds since 1970
     auth_time     when the client showed its secret; exchanged tokens keep it
+    sid           the sign-in: the ``jti`` of its first token, which exchanged tokens keep; left out of that one
 """
 
 from __future__ import annotations
@@ -60,6 +62,12 @@ class TokenClaims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     auth_time: int
     jti: str
     roles: frozenset[str] | None = None
+    sid: str | None = None
+
+    @property
+    def sign_in(self) -> str:
+        """The sign-in that it belongs to, with all that it was exchanged for."""
+        return self.jti if self.sid is None else self.sid
 
     @property
     def realm(self) -> str:
@@ -99,12 +107,14 @@ class AccessTokens:
         generation: int,
         roles: frozenset[str] | None = None,
         signed_in: int | None = None,
+        sign_in: str | None = None,
         until: int | None = None,
     ) -> IssuedToken:
         """Issue a token.
 
         roles         of the principal's roles those that count; None: all
         signed_in     when the client showed its secret, in seconds; None: now
+        sign_in       the sign-in that it belongs to; None: it is the first of another one
         until         second at which it ends in any case; None: after its lifetime
         """
         now, next_second = self._now(), -(-self._clock.now() // 1_000_000)
@@ -124,6 +134,7 @@ class AccessTokens:
             auth_time=now if signed_in is None else signed_in,
             jti=secrets.token_hex(8),
             roles=roles,
+            sid=sign_in,
         )
         key = self._keys.newest()
         header = {"alg": _ALGORITHM, "kid": key.name, "typ": _TYPE}

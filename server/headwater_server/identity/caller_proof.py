@@ -20,6 +20,7 @@ from headwater.realms import (
     RealmClosedError,
     RealmRegistry,
     log_in,
+    revoke_sign_in,
     waste_login,
 )
 from headwater_server.call import ServedStore
@@ -42,6 +43,7 @@ class ProvenSignIn:
     """A client that has proved who it is, and will be given a token.
 
     signed_in     when it showed its secret, in seconds since 1970; None: now
+    sign_in       the sign-in that it goes on with; None: another one begins
     roles         to which a former token was restricted; None: to none
     until         the second at which a token for it ends in any case; None: the token has its whole lifetime
     """
@@ -52,6 +54,7 @@ class ProvenSignIn:
     entity: int
     generation: int
     signed_in: int | None = None
+    sign_in: str | None = None
     roles: frozenset[str] | None = None
     until: int | None = None
 
@@ -161,7 +164,19 @@ class CallerProof:
         if self._clock.now() > (until - 1) * 1_000_000:
             raise NotProvenError("the client showed its secret too long ago: log in again, by client credentials")
         proven = ProvenSignIn(realm, claims.realm_key, principal.name, principal.entity, claims.gen)
-        return replace(proven, signed_in=claims.auth_time, roles=claims.roles, until=until)
+        return replace(proven, signed_in=claims.auth_time, sign_in=claims.sign_in, roles=claims.roles, until=until)
+
+    def revoke_sign_in(self, token: str, realm: str) -> str:
+        """End the sign-in of a token of this server: neither it nor what it was exchanged for holds any more.
+
+        returns       the principal
+        raises        NotProvenError for a token that does not hold; what a change of a principal raises
+        """
+        claims, principal, _ = self._own(token, realm)
+        # a token that was exchanged in the last moment of the sign-in has ended by then, too
+        until = max(claims.exp, claims.auth_time + int(self._sign_in_seconds))
+        revoke_sign_in(self._registry, realm, principal.name, claims.sign_in, until=until)
+        return principal.name
 
     def _of_own_token(self, token: str, realm: str) -> Caller:
         claims, principal, opened = self._own(token, realm)
@@ -180,7 +195,7 @@ class CallerProof:
         principal = opened.find_principal(claims.sub)
         if principal is None or (opened.key, principal.entity) != (claims.realm_key, claims.entity):
             raise NotProvenError("the token holds no more: log in again")
-        if not principal.honors(claims.gen, now=self._clock.now()):
+        if not principal.honors(claims.gen, now=self._clock.now()) or principal.has_revoked(claims.sign_in):
             raise NotProvenError("the token holds no more: log in again")
         return claims, principal, opened
 

@@ -34,6 +34,7 @@ from headwater_server.management.route_parts import CATALOG_PATH, READ_ERRORS, R
 from headwater_server.route_table import Route
 
 TOKEN_ENDPOINT = "/iceberg/v1/oauth/tokens"
+REVOCATION_ENDPOINT = "/iceberg/v1/oauth/revoke"
 
 
 def config_route() -> Route:
@@ -80,8 +81,9 @@ def caller_routes() -> list[Route]:
 def answer_server_config(call: Call[None, None]) -> Answer:
     """Tell the server's version, and how callers prove who they are."""
     proof = call.served.part(CallerProof.of_settings)
-    endpoint = TOKEN_ENDPOINT if proof is not None and proof.tokens is not None else None
-    return Answer(body=ServerConfig(_version(), proof is not None, endpoint))
+    gives_tokens = proof is not None and proof.tokens is not None
+    endpoints = (TOKEN_ENDPOINT, REVOCATION_ENDPOINT) if gives_tokens else (None, None)
+    return Answer(body=ServerConfig(_version(), proof is not None, *endpoints))
 
 
 def answer_caller(call: Call[None, None]) -> Answer:

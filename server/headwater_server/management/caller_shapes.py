@@ -22,6 +22,9 @@ class ServerConfig(Struct, frozen=True, rename="camel"):
             description="Where credentials are exchanged for a token; null: nobody needs one, or identity providers alone give them"
         ),
     ]
+    revocation_endpoint: Annotated[
+        str | None, Meta(description="Where such a token is ended before its time, as RFC 7009 has it; null: as above")
+    ]
 
 
 class RealmRights(Struct, frozen=True, rename="camel"):

@@ -19,11 +19,13 @@ from headwater.errors import NotFoundError, RefusedError, UnavailableError
 from headwater.iceberg.location import canonical_location, is_within
 from headwater.lake_files import (
     FILE_SENTENCES,
+    FOLDER_SENTENCES,
     FileReason,
     LakeFileExplanation,
     MarkedFile,
     ReadReport,
     explain_lake_file,
+    folder_code,
     read_last_report,
     summarize_report,
 )
@@ -38,8 +40,10 @@ from headwater_server.management.lake_file_shapes import (
     LakeFilesQuery,
     LakePlace,
     ReferringVersion,
+    TableOfFolder,
     UnreferencedFile,
     UnreferencedFileList,
+    UnreferencedOfFolder,
 )
 from headwater_server.management.managed_realm import ManagedRealm, managed_realm
 from headwater_server.management.realm_resources import time_or_none
@@ -238,15 +242,24 @@ def _explained(told: LakeFileExplanation) -> ExplainedFile:
     why = told.rule or told.sentence
     if told.referrers and not own:  # how another catalog names it is that one's own
         why = FILE_SENTENCES[FileReason(told.code)]
+    code, tables = told.code, [each for each in told.tables if (each.realm, each.catalog) == (told.realm, told.catalog)]
+    if code in FOLDER_SENTENCES:  # as if what other catalogs have there were not there
+        code = folder_code(told.url, tables)
+        why = why.replace(FOLDER_SENTENCES[told.code], FOLDER_SENTENCES[code])
     return ExplainedFile(
         url=told.url,
         exists=told.is_there,
-        code=told.code,
+        code=code,
         why=why,
         catalog=told.catalog,
         place=told.place,
         table=told.table,
         referrers=[ReferringVersion(each.key, list(each.where), list(map(str, each.snapshots)), each.metadata) for each in own],
+        tables=[
+            TableOfFolder(each.key, list(each.where), each.location, time_or_none(each.dropped), each.dropped_by)
+            for each in tables
+        ],
+        unreferenced=[UnreferencedOfFolder(each.code, each.files, each.size_bytes) for each in told.unreferenced],
         since=time_or_none(told.since),
         due=time_or_none(told.due),
         report=told.report,

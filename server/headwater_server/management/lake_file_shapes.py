@@ -118,11 +118,33 @@ class ReferringVersion(Struct, frozen=True):
     metadata: str
 
 
+class TableOfFolder(Struct, frozen=True, rename="camel"):
+    """A table whose files lie in a folder, around it or below it.
+
+    where         the branches and tags that have it; none: only history does
+    """
+
+    table: str
+    where: list[str]
+    location: str
+    dropped: Annotated[str | None, Meta(description="When it was dropped from the default branch: RFC 3339, in UTC")]
+    dropped_by: str
+
+
+class UnreferencedOfFolder(Struct, frozen=True):
+    """Files below a folder that nobody refers to, by the last report."""
+
+    code: Code
+    files: int
+    bytes: int
+
+
 class ExplainedFile(Struct, frozen=True):
-    """Why a file is there.
+    """Why a file, or a folder, is there.
 
     exists        null where its storage could not be asked
     referrers     of this catalog, the first twenty
+    tables        of a folder: those of this catalog, among the first twenty
     since, due    null where somebody refers to it, or no report has it
     """
 
@@ -134,6 +156,8 @@ class ExplainedFile(Struct, frozen=True):
     place: str
     table: str
     referrers: list[ReferringVersion]
+    tables: list[TableOfFolder]
+    unreferenced: list[UnreferencedOfFolder]
     since: Annotated[str | None, Meta(description="RFC 3339, in UTC")]
     due: Annotated[str | None, Meta(description="RFC 3339, in UTC")]
     report: int | None

@@ -148,7 +148,8 @@ def _merged(call: Call[Any, MergeRequest], target: BranchTarget) -> MergeResult:
 def _transplanted(call: Call[Any, TransplantRequest], target: BranchTarget) -> MergeResult:
     session, sources = target.session, call.body.to_sources()
     check_commit_count(len(sources))
-    seen = session.see_reference(ReferencePath(sources[0].name))
+    # commits that stand alone: the last of them has all of them in its history, or else they are no series
+    seen = session.see_reference(sources[-1] if sources[0].name is None else ReferencePath(sources[0].name))
     if session.references is not None:
         session.references.check_read(seen.rights)
     commits = [_commit_of(target, source) for source in sources]

@@ -117,7 +117,7 @@ def commit_meta_body(entry: LogEntry) -> CommitMetaBody:
     return CommitMetaBody(
         hash=entry.hash,
         committer=meta.committer,
-        authors=list(meta.authors),
+        authors=list(_authors(meta)),
         all_signed_off_by=list(meta.signed_off_by),
         message=meta.message,
         commit_time=instant_text(entry.time),
@@ -133,7 +133,7 @@ def commit_meta_body_v1(entry: LogEntry) -> CommitMetaBodyV1:
     return CommitMetaBodyV1(
         hash=entry.hash,
         committer=meta.committer,
-        author=next(iter(meta.authors), None),
+        author=next(iter(_authors(meta)), None),
         signed_off_by=next(iter(meta.signed_off_by), None),
         message=meta.message,
         commit_time=instant_text(entry.time),
@@ -152,6 +152,11 @@ def _micros(text: str) -> Micros:
         return Micros((datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND)
     except (TypeError, ValueError):  # TypeError: it names no time zone
         raise RefusedError(f"commitMeta.authorTime {text!r} is no time: give one such as 2026-01-31T12:00:00.5Z") from None
+
+
+def _authors(meta: CommitMeta) -> tuple[str, ...]:
+    """The authors of a commit; the committer where the request named none, as Nessie has it."""
+    return meta.authors or ((meta.committer,) if meta.committer else ())
 
 
 def _author_time(entry: LogEntry) -> Micros:

@@ -13,6 +13,8 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from headwater.catalogs import CommittedOperation, Content, ContentKey, LogEntry, LogExpression
+from headwater.catalogs.history.commit_meta import is_in_history
+from headwater.commits import read_commit
 from headwater.errors import ExpiredError
 from headwater.store import ObjectId, id_text
 from headwater_server.call import Answer, Call
@@ -131,22 +133,31 @@ def answer_log_v1(call: Call[LogQueryV1, None]) -> Answer:
     """Read the log of a reference."""
     query = call.query
     path = reference_from_query(call.path["ref"], query.end_hash or query.hash_on_ref)
-    page, contents = _read_log(call, path, query.start_hash)
+    page, contents = _read_log(call, path, query.start_hash, is_open_ended=True)
     bodies = [log_entry_body_v1(entry, each) for entry, each in zip(page.shown, contents, strict=True)]
     return Answer(body=LogAnswerV1(page.token is not None, page.token, bodies))
 
 
 def _read_log(
-    call: Call[HistoryQuery, None] | Call[LogQueryV1, None], path: ReferencePath, limit_hash: str | None
+    call: Call[HistoryQuery, None] | Call[LogQueryV1, None],
+    path: ReferencePath,
+    limit_hash: str | None,
+    *,
+    is_open_ended: bool = False,
 ) -> tuple[ShownPage[LogEntry], Sequence[Mapping[ContentKey, Content] | None]]:
-    """A page of commits with its token for the client, and for each the contents that it put; None where nobody asks for them."""
+    """A page of commits with its token for the client, and for each the contents that it put; None where nobody asks for them.
+
+    is_open_ended a limit that the log does not come to, such as one that is younger than its beginning, is none
+    """
     query, session = call.query, open_nessie(call)
     where = LogExpression.parse(query.filter) if query.filter else None
     seen = session.see_reference(path)
     session.check_history(seen.rights)
     tokens = PageTokens.of_listing(session, "history", seen)
     start = _start(session, seen, tokens.from_client(query.page_token))
-    oldest = _oldest(session, path, limit_hash)
+    oldest = _oldest(session, path, limit_hash, is_anywhere=is_open_ended)
+    if is_open_ended and oldest is not None and not _is_met(seen, oldest):
+        oldest = None
     is_all = query.fetch == "ALL"
     reading = _LogReading(session, seen, oldest, where, page_limit(query.max_records, _MOST), is_all)
     page = _read_page(reading, start)
@@ -168,8 +179,11 @@ def _start(session: NessieSession, seen: SeenReference, token: str | None) -> st
     return None if head is None else id_text(head.id)
 
 
-def _oldest(session: NessieSession, path: ReferencePath, limit_hash: str | None) -> ObjectId | None:
-    """The last commit to look at: a hash, or steps back from the reference. None: all of the history."""
+def _oldest(session: NessieSession, path: ReferencePath, limit_hash: str | None, *, is_anywhere: bool) -> ObjectId | None:
+    """The last commit to look at: a hash, or steps back from the reference. None: all of the history.
+
+    is_anywhere   the hash need not be of a commit of the reference
+    """
     if not limit_hash:
         return None
     limit = reference_from_query(path.name, limit_hash)
@@ -177,10 +191,16 @@ def _oldest(session: NessieSession, path: ReferencePath, limit_hash: str | None)
         return None
     if limit.hash is None:
         limit = replace(path, steps=path.steps + limit.steps)
-    elif path.name is None:  # a commit that stands alone: so does the limit
+    elif path.name is None or is_anywhere:  # a commit that stands alone: so does the limit
         limit = replace(limit, name=None)
     head = session.catalog.resolve(limit.to_revspec())
     return None if head is None else head.id
+
+
+def _is_met(seen: SeenReference, oldest: ObjectId) -> bool:
+    """Whether the log of a reference comes to a commit."""
+    head = seen.head
+    return head is not None and is_in_history(head.rows, head.id, head.commit, read_commit(head.rows, oldest))
 
 
 def _read_page(reading: _LogReading, start: str | None) -> ShownPage[LogEntry]:

@@ -21,7 +21,7 @@ from uuid import UUID
 from headwater.access import AccessDecisions, AccessRules, ForbiddenError, Privilege, SecurableKind, reference_of
 from headwater.catalogs import Catalog, CatalogDefinition, Content, ContentKey, Namespace, RefKind, RefTarget, content_type_of
 from headwater.commits import Commit, Head
-from headwater.errors import HeadwaterError, NotFoundError, RefusedError
+from headwater.errors import HeadwaterError, NotFoundError
 from headwater.iceberg_catalog import LakeAccess, ReferenceAccess
 from headwater.iceberg_catalog.branch_session import BranchState
 from headwater.iceberg_catalog.lake_errors import NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
@@ -182,11 +182,8 @@ class NessieSession:
     def see_reference(self, path: ReferencePath) -> SeenReference:
         """Resolve a reference that is to be read.
 
-        raises        RefusedError for steps back from a commit that no branch or tag names; NotFoundError, also for what the caller may
-                      not see; ForbiddenError where it lacks the right to read history
+        raises        NotFoundError, also for what the caller may not see; ForbiddenError where it lacks the right to read history
         """
-        if path.name is None and path.steps:
-            raise RefusedError(f"{path} counts back from a commit that stands alone: name the branch or tag that it is on")
         self._check_seen(path)
         if path.is_no_ancestor:
             return self._before_first_commit(path)

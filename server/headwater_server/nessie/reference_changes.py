@@ -6,7 +6,7 @@ Every hash is given whole: one that counts back from a head would mean another c
 from __future__ import annotations
 
 from headwater.catalogs import Conflict, ConflictKind, NamedRef, RefKind
-from headwater.errors import ConflictError, RefusedError
+from headwater.errors import ConflictError, NotFoundError, RefusedError
 from headwater.store import ObjectId, id_text
 from headwater_server.nessie.nessie_errors import NameTakenError
 from headwater_server.nessie.nessie_session import NessieSession
@@ -39,8 +39,8 @@ def move_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | 
 
     path          its name, with the hash that it has to be at
     kind          what it has to be; None: either
-    target        the commit, by a hash
-    raises        RefusedError without either hash, and for a target before the first commit; ConflictError where it is elsewhere
+    target        the commit, by a hash; that before the first commit empties the branch or tag
+    raises        RefusedError without either hash; ConflictError where it is elsewhere
     """
     _check_exact(path, f"where {path.name} is")
     _check_exact(target, f"the commit that {path.name} shall be at")
@@ -48,12 +48,9 @@ def move_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | 
         session.references.check_assignment(_name_of(session, path))
     before = _read_named_ref(session, path, kind)
     seen = session.see_reference(target)
-    if seen.head is None:
-        raise RefusedError(
-            f"{before.kind} {before.name!r} has commits and cannot be put back before the first one: delete it, and create it anew"
-        )
     expected = _expected_of(session, path, before)
-    return session.catalog.refs.assign_ref(before.kind, before.name, seen.head.id, expected=expected)
+    head = None if seen.head is None else seen.head.id
+    return session.catalog.refs.assign_ref(before.kind, before.name, head, expected=expected)
 
 
 def delete_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
@@ -90,12 +87,24 @@ def _check_exact(path: ReferencePath, what: str) -> None:
 def _expected_of(session: NessieSession, path: ReferencePath, before: NamedRef) -> ObjectId | None:
     """Where the client says that a reference is; None: it has no commit, and this is checked here.
 
-    raises        ConflictError where it has one all the same
+    raises        ConflictError where it has one all the same, and for a hash that is none of its commits
     """
     if path.is_no_ancestor:
         if before.head is None:
             return None
-        text = f"{before.kind} {before.name!r} is at {id_text(before.head)}, expected no commit: look again"
-        raise ConflictError(text, details=(Conflict(ConflictKind.UNEXPECTED_HASH, None, text),))
-    head = session.catalog.resolve(path.to_revspec(), exact=True)
-    return None if head is None else head.id
+        raise _unexpected(before, "no commit")
+    try:
+        head = session.catalog.resolve(path.to_revspec(), exact=True)
+    except NotFoundError as fault:
+        if path.steps:
+            raise
+        raise _unexpected(before, str(path.hash)) from fault
+    if head is None:
+        raise _unexpected(before, str(path.hash))
+    return head.id
+
+
+def _unexpected(before: NamedRef, expected: str) -> ConflictError:
+    now = "no commit" if before.head is None else id_text(before.head)
+    text = f"{before.kind} {before.name!r} is at {now}, expected {expected}: look again"
+    return ConflictError(text, details=(Conflict(ConflictKind.UNEXPECTED_HASH, None, text),))

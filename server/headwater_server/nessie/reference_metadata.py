@@ -76,7 +76,7 @@ def metadata_body(session: NessieSession, ref: NamedRef, facts: RefFacts, versio
         num_commits_ahead=relation.ahead,
         num_commits_behind=relation.behind,
         commit_meta_of_head=body,
-        common_ancestor_hash=None if common is None else hash_text(common),
+        common_ancestor_hash=hash_text(common) if common is not None or relation.is_apart else None,
         num_total_commits=facts.total,
     )
 

@@ -1,4 +1,5 @@
-"""Searching the log of a branch: by filters, and the history of one content, followed through its renames by its content id.
+"""Searching the log of a branch: by filters, and the history of one content, followed by its content id through its renames, and through
+deletions that a restoration or a merge made good.
 
 Every search says at its end why there are no more commits: history begins, it was cut, or a limit was reached.
 """
@@ -11,10 +12,20 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
+from uuid import UUID
 
 from headwater.catalogs.content import ContentKey, ContentType, ContentValue
 from headwater.catalogs.content_operations import CONTENT, IDS
-from headwater.catalogs.history.commit_meta import LogEntry, check_within, is_in_history, log_entry, parent_of, value_at
+from headwater.catalogs.history.commit_meta import (
+    LogEntry,
+    check_within,
+    is_in_history,
+    log_entry,
+    merged_heads,
+    parent_of,
+    restored_state,
+    value_at,
+)
 from headwater.catalogs.history.log_expression import LogExpression
 from headwater.catalogs.history.revspec import commit_at
 from headwater.clock import Micros
@@ -218,6 +229,8 @@ class KeyAction(StrEnum):
     """What happened to a content."""
 
     CREATED = "CREATED"
+    RESTORED = "RESTORED"
+    """A restoration brought it back."""
     CHANGED = "CHANGED"
     RENAMED = "RENAMED"
     DELETED = "DELETED"
@@ -244,13 +257,15 @@ class KeyChange:
 class KeyHistory(Iterator[KeyChange]):
     """The changes of one content, or of a key, newest first.
 
-    key           its key before the oldest commit that was looked at
+    key           its key before the oldest commit that was looked at; None: it stands nowhere there, and is followed by its id
     end           why there are no more, set at the end of the iteration. ``BEGINNING``: it was created there, or history begins
     last          the oldest commit that was looked at
     """
 
-    def __init__(self, head: Head | None, key: ContentKey) -> None:
+    def __init__(self, head: Head | None, key: ContentKey | None, away: UUID | None = None) -> None:
         self.key = key
+        self._away = away
+        """The content that is followed, where it stands nowhere: from what brought it back down to its deletion."""
         self.end: LogEnd | None = None
         self.last: ObjectId | None = None
         self._head = head
@@ -266,16 +281,33 @@ class KeyHistory(Iterator[KeyChange]):
         down = read_log(head.rows, head.id, stretch=LogRange(within=within))
         for commit in down:
             self.last = commit.id
-            operation = _operation_on(commit.commit, self.key.to_index())
-            if operation is None:
+            change = self._change_by(commit)
+            if change is None:
                 continue
-            change = _key_change(commit, operation)
             self.key = change.renamed_from or change.key
+            if change.action in (KeyAction.CREATED, KeyAction.RESTORED) and change.value is not None:
+                if not _may_bring_back(commit.commit):
+                    self.end = LogEnd.BEGINNING
+                    yield change
+                    return
+                self.key, self._away = None, change.value.content_id
             yield change
-            if change.action is KeyAction.CREATED:
-                self.end = LogEnd.BEGINNING
-                return
         self.end = down.end
+
+    @property
+    def _index_key(self) -> bytes:
+        assert self.key is not None, "a content that stands nowhere is followed by its id"
+        return self.key.to_index()
+
+    def _change_by(self, head: Head) -> KeyChange | None:
+        """What a commit did to the content; None: nothing."""
+        if self._away is not None:
+            if not _removes_content(head.commit, self._away):
+                return None
+            key, self._away = _key_before(head, self._away) or _removed_key(head.commit), None
+            return KeyChange(log_entry(head), KeyAction.DELETED, key)
+        operation = _operation_on(head.commit, self._index_key)
+        return None if operation is None else _key_change(head, operation)
 
     def _recent(self, since: Micros, within: int) -> Iterator[KeyChange]:
         """The changes since a time, also below a creation; passes over stretches at whose two ends the key has one value."""
@@ -287,7 +319,7 @@ class KeyHistory(Iterator[KeyChange]):
                 self.end = LogEnd.UNTIL if sound < since else LogEnd.BOUND
                 return
             self.last = current.id
-            operation = _operation_on(current.commit, self.key.to_index())
+            operation = _operation_on(current.commit, self._index_key)
             if operation is not None:
                 change = _key_change(current, operation)
                 self.key = change.renamed_from or change.key
@@ -301,7 +333,7 @@ class KeyHistory(Iterator[KeyChange]):
 
     def _next_below(self, head: Head) -> Head | None:
         """The next commit to look at: none between it and this one has left another value at the key. Raises ExpiredError."""
-        tail, key = head.commit.tail, self.key.to_index()
+        tail, key = head.commit.tail, self._index_key
         if not tail:
             return None
         parent = read_commit(head.rows, tail[0])
@@ -317,11 +349,23 @@ class KeyHistory(Iterator[KeyChange]):
 def follow_key(head: Head | None, key: ContentKey, *, within: int | None = None) -> KeyHistory:
     """Follow the content that stands under a key at a commit, or that stood there last, back to its creation.
 
+    Where a restoration or a merge brought it back, it is followed by its id to its deletion, and on from there.
+
     within        look at so many commits at most
     raises        RefusedError for a bound below 1
     """
     check_within(within)
     history = KeyHistory(head, key)
+    history._changes = history._followed(within)
+    return history
+
+
+def follow_content(head: Head | None, content_id: UUID, *, within: int | None = None) -> KeyHistory:
+    """Follow a content back to its creation, also from a commit at which it stands nowhere. Raises as ``follow_key`` does."""
+    check_within(within)
+    value = None if head is None else value_at(head, IDS, content_id.bytes)
+    key = None if value is None else ContentKey.from_index(bytes(value.data))
+    history = KeyHistory(head, key, content_id if value is None else None)
     history._changes = history._followed(within)
     return history
 
@@ -338,6 +382,32 @@ def recent_key_changes(head: Head | None, key: ContentKey, *, since: Micros, wit
     history = KeyHistory(head, key)
     history._changes = history._recent(since, within)
     return history
+
+
+def _may_bring_back(commit: Commit) -> bool:
+    """True if what a commit creates may have stood on the branch before."""
+    return restored_state(commit) is not None or bool(merged_heads(commit))
+
+
+def _removes_content(commit: Commit, content_id: UUID) -> bool:
+    wanted = content_id.bytes
+    return any(each.index == IDS and each.removed and each.key == wanted for each in commit.operations)
+
+
+def _removed_key(commit: Commit) -> ContentKey:
+    """The key that a commit removed a content from, where the state before is not known any more."""
+    touched = [each for each in commit.operations if each.index == CONTENT]
+    return ContentKey.from_index(next((each for each in touched if each.removed), touched[0]).key)
+
+
+def _key_before(head: Head, content_id: UUID) -> ContentKey | None:
+    """The key of a content at the commit before; None where that is not known any more."""
+    try:
+        parent = parent_of(head)
+        value = None if parent is None else value_at(parent, IDS, content_id.bytes)
+    except ExpiredError:
+        return None
+    return None if value is None else ContentKey.from_index(bytes(value.data))
 
 
 def _operation_on(commit: Commit, key: bytes) -> Operation | None:
@@ -372,7 +442,8 @@ def key_step(head: Head, operation: Operation) -> KeyStep:
     if parent is None:
         return KeyStep(KeyAction.PUT, key, value=value)
     if before is None:
-        return KeyStep(KeyAction.CREATED, key, value=value)
+        is_back = restored_state(head.commit) is not None
+        return KeyStep(KeyAction.RESTORED if is_back else KeyAction.CREATED, key, value=value)
     if before == key:
         return KeyStep(KeyAction.CHANGED, key, value=value)
     return KeyStep(KeyAction.RENAMED, key, before, value)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -37,12 +38,14 @@ from headwater.catalogs.history.content_diff import ContentChange, changes_betwe
 from headwater.catalogs.history.merge_base import MergeBase, MergeBaseFinder
 from headwater.catalogs.history.three_way import (
     MergedKey,
+    MergeEffect,
     MergeOptions,
     MergePlan,
     decide_keys,
     given_up_contents,
     judge_merge,
 )
+from headwater.catalogs.history.undone_merges import UndoneChange, UndoneChanges, find_undone
 from headwater.catalogs.place_releases import check_copies
 from headwater.catalogs.stored_metadata import IcebergMetadata, metadata_bytes, read_metadata, store_metadata
 from headwater.commits import Commit, Head, StagedObjects, Transaction, commit_change, read_commit, read_head
@@ -113,6 +116,8 @@ class MergeResult:
     other_bases   further merge bases of a criss-cross merge
     lost          collected commits beyond which history could not be followed; a nearer base may have been there
     conflicts     all conflicts; present only in a MergeConflictError, when nothing was written
+    undone        keys whose changes were merged before, and that a restoration of the target took back
+    undone_base   the base from which these count as new again; None: there are none, or from before the first commit of all
     """
 
     onto: ObjectId | None
@@ -122,6 +127,8 @@ class MergeResult:
     conflicts: tuple[Conflict, ...] = ()
     other_bases: tuple[ObjectId, ...] = ()
     lost: tuple[ObjectId, ...] = ()
+    undone: tuple[ContentKey, ...] = ()
+    undone_base: ObjectId | None = None
 
     @property
     def is_applied(self) -> bool:
@@ -157,7 +164,8 @@ class MergeConflictError(ConflictError):
 def merge_commits(target: MergeTarget, source: MergeSource, meta: CommitMeta, options: MergeOptions) -> MergeResult:
     """Merge a source into a branch: one commit with its changes since the nearest common ancestor, which names the source's head.
 
-    No commit is made where no change is left. Changes that the target's history shows as merged are not merged again.
+    No commit is made where no change is left. Changes that the target's history shows as merged are not merged again; those of them
+    that a restoration of the target has taken back since are conflicts, which FORCE merges again and DROP leaves.
 
     meta          of the commit; a default message names the source
     raises        MergeConflictError with all conflicts · RefusedError: a mode for a key that the source did not change, or
@@ -165,6 +173,29 @@ def merge_commits(target: MergeTarget, source: MergeSource, meta: CommitMeta, op
                   source was collected meanwhile · what ``commit`` raises
     """
     return _Merge(target, source, meta, options).carry_out()
+
+
+def preview_effects(rows: RealmStore, into: Head | None, source: Head | None) -> Mapping[ContentKey, MergeEffect] | None:
+    """What a merge of a source into a state would do to each key that it looks at; other keys are ``LEFT``.
+
+    returns       None where a base would have to be named: the two have nothing in common, or not any more
+    """
+    if source is None:
+        return {}
+    merge = _Merge(MergeTarget(rows, "", "", ""), MergeSource("", source), CommitMeta(), MergeOptions(dry_run=True))
+    try:
+        plan = merge.plan_onto(into)
+    except (NotFoundError, ExpiredError):
+        return None
+    effects = {merged.key: MergeEffect.of(merged.outcome) for merged in plan.keys}
+    return effects | {each.key: MergeEffect.CONFLICT for each in plan.conflicts if each.key is not None}
+
+
+class _Planned(NamedTuple):
+    """The plan for one head, and the keys that are in it because they were merged and undone."""
+
+    plan: MergePlan
+    undone: tuple[ContentKey, ...]
 
 
 class _Merge:
@@ -176,7 +207,7 @@ class _Merge:
         self._bases = MergeBaseFinder(target.rows, source.head)
         self._changes: dict[ObjectId | None, list[ContentChange]] = {}
         self._copies = ContentCopies(source.head, target.rows)
-        self._plans: dict[ObjectId | None, MergePlan] = {}
+        self._plans: dict[ObjectId | None, _Planned] = {}
 
     def carry_out(self) -> MergeResult:
         """Plan on the published head first, so that the change itself, which blocks other committers, finds everything read."""
@@ -197,6 +228,12 @@ class _Merge:
         steps = tuple(replace(step, commit=made) for step in done.result.steps)
         return replace(done.result, head=done.commit_id, steps=steps)
 
+    def plan_onto(self, now: Head | None) -> MergePlan:
+        """What would be done to a state, with its conflicts."""
+        rows = self._target.rows
+        head_id, commit_ = (None, None) if now is None else (now.id, now.commit)
+        return self._plan(rows, self._base(rows, head_id, commit_), head_id, DryRunState(now)).plan
+
     def _look(self, now: Head | None) -> MergeResult:
         """Plan on a published head, and copy or read the contents that the plan needs."""
         rows = self._target.rows
@@ -204,8 +241,8 @@ class _Merge:
         self._target.check_expected(rows, head_id, commit_)
         base = self._base(rows, head_id, commit_)
         state = DryRunState(now)
-        plan = self._plan(base, head_id, state)
-        result = self._result(head_id, base, plan)
+        plan, undone = self._plan(rows, base, head_id, state)
+        result = self._result(head_id, base, plan, undone)
         if not self._options.dry_run:
             self._copies.prepare(list(plan.copies.values()), index_at(now, IDS))
         return result
@@ -213,26 +250,40 @@ class _Merge:
     def _change(self, tx: Transaction) -> MergeResult:
         self._target.check_expected(tx.reader, tx.head_id, tx.head)
         base = self._base(tx.reader, tx.head_id, tx.head)
-        plan = self._plan(base, tx.head_id, tx)
-        result = self._result(tx.head_id, base, plan)
+        plan, undone = self._plan(tx.reader, base, tx.head_id, tx)
+        result = self._result(tx.head_id, base, plan, undone)
         write_merge(tx, plan, self._copies)
         if not self._meta.message:
             onto = "" if tx.head_id is None else f" at {id_text(tx.head_id)}"
             tx.set_message(f"Merge {self._name()} into {self._target.branch}{onto}")
         return result
 
-    def _plan(self, base: MergeBase, head_id: ObjectId | None, state: Transaction | DryRunState) -> MergePlan:
+    def _plan(self, rows: RealmReader, base: MergeBase, head_id: ObjectId | None, state: Transaction | DryRunState) -> _Planned:
         """Plan once for each head: a large merge is run again when it took too long to share a group with others."""
         known = self._plans.get(head_id)
         if known is None:
-            changes = self._changes_since(base)
-            known = plan_merge(state.index(CONTENT), state.index(IDS), changes, self._options, self._target.guard)
+            changes = self._changes_since(base.commit)
+            undone = self._undone(rows, base, changes, state.index(CONTENT))
+            if undone:
+                changes = sorted([*changes, *(each.change for each in undone.values())], key=lambda change: change.key)
+            plan = plan_merge(state.index(CONTENT), state.index(IDS), changes, self._options, self._target.guard, undone)
             # behind the guard: which keys are changed is for those alone who may see all of them
             self._options.check_used({change.key for change in changes})
-            target, copies = self._target, {key: value.content_id for key, value in known.copies.items()}
+            target, copies = self._target, {key: value.content_id for key, value in plan.copies.items()}
             check_copies(target.rows, target.catalog_id, copies, f"{self._name()} was not merged into {target.branch!r}")
+            known = _Planned(plan, tuple(sorted(undone)))
             self._plans = {head_id: known}
         return known
+
+    def _undone(
+        self, rows: RealmReader, base: MergeBase, changes: Sequence[ContentChange], content: Index
+    ) -> dict[ContentKey, UndoneChange]:
+        """What was merged before, and is not there any more because of a restoration."""
+        if not base.restorations:
+            return {}
+        since = {change.key for change in changes}
+        merged = [change for change in self._changes_since(base.earlier) if change.key not in since]
+        return find_undone(rows, base.restorations, merged, content)
 
     def _base(self, rows: RealmReader, head_id: ObjectId | None, commit_: Commit | None) -> MergeBase:
         if self._options.base is not None:
@@ -241,11 +292,11 @@ class _Merge:
             return MergeBase(None)
         return self._bases.find_base(rows, head_id, commit_)
 
-    def _changes_since(self, base: MergeBase) -> list[ContentChange]:
+    def _changes_since(self, base: ObjectId | None) -> list[ContentChange]:
         """The changes since a base, computed once for each base: neither it nor the source ever changes."""
-        known = self._changes.get(base.commit)
+        known = self._changes.get(base)
         if known is None:
-            known = self._changes[base.commit] = self._compare(base.commit)
+            known = self._changes[base] = self._compare(base)
         return known
 
     def _compare(self, base: ObjectId | None) -> list[ContentChange]:
@@ -257,7 +308,7 @@ class _Merge:
             with expired_if_collected(start):
                 return changes_between(start, source)
 
-    def _result(self, onto: ObjectId | None, base: MergeBase, plan: MergePlan) -> MergeResult:
+    def _result(self, onto: ObjectId | None, base: MergeBase, plan: MergePlan, undone: tuple[ContentKey, ...]) -> MergeResult:
         """Build the result; raises MergeConflictError if there are conflicts."""
         result = MergeResult(
             onto=onto,
@@ -267,6 +318,8 @@ class _Merge:
             conflicts=plan.conflicts,
             other_bases=base.others,
             lost=base.lost,
+            undone=undone,
+            undone_base=base.earlier if undone else None,
         )
         if result.conflicts:
             raise MergeConflictError(f"{self._name()} cannot be merged into {self._target.branch!r}", result)
@@ -278,17 +331,23 @@ class _Merge:
 
 
 def plan_merge(
-    content: Index, ids: Index, changes: Sequence[ContentChange], options: MergeOptions, guard: MergeGuard | None = None
+    content: Index,
+    ids: Index,
+    changes: Sequence[ContentChange],
+    options: MergeOptions,
+    guard: MergeGuard | None = None,
+    undone: UndoneChanges = MappingProxyType({}),
 ) -> MergePlan:
     """Plan what the changes of a source do to a state.
 
     content, ids  the target's two indexes of content
+    undone        those of the changes that were merged before, and that restorations of the target took back
     raises        RefusedError for a resolved content that cannot be put; what ``guard`` raises
     """
     head = content_view(content, (change.key for change in changes))
     if guard is not None:
         guard(changes, head)
-    made = decide_keys(changes, head, options, find_content_keys(ids, given_up_contents(changes, head)))
+    made = decide_keys(changes, head, options, find_content_keys(ids, given_up_contents(changes, head)), undone)
     types = made.types()
     head |= content_view(content, {above for key in types if key not in head for above in key.ancestors()})
     head |= survivors_below(content, head, non_namespaces(types, made.removals), made.removals)

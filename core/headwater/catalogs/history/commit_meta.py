@@ -64,6 +64,14 @@ class CommitMeta:
             "a tuple of commit ids",
         )
 
+    @property
+    def person_text(self) -> str:
+        """Who is behind the commit: the committer, which is proven, and the authors, where the request named others."""
+        authors = ", ".join(self.authors)
+        if not self.committer:
+            return f"author {authors}" if authors else "unknown"
+        return self.committer if authors in ("", self.committer) else f"{self.committer}, author {authors}"
+
     def as_properties(self, catalog_id: str, *, is_import: bool = False) -> dict[str, Any]:
         """Encode everything but the message as the commit's properties; empty values are left out.
 
@@ -103,6 +111,25 @@ class CommitMeta:
 def merged_heads(commit: Commit) -> tuple[ObjectId, ...]:
     """The heads that a commit merged."""
     return tuple(id_of(text) for text in _texts(commit.properties.get("merged")) if _ID.fullmatch(text))
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredState:
+    """The state that a restoration copied. ``commit`` None: it held nothing."""
+
+    commit: ObjectId | None
+
+
+def restored_state(commit: Commit) -> RestoredState | None:
+    """The state that a commit restored; None for a commit of another kind.
+
+    Only a restoration can name its task outside of the properties that callers choose.
+    """
+    if "task" not in commit.properties:
+        return None
+    words = CommitMeta.from_commit(commit).properties
+    named = next((text for text in words.get("restored", ()) if _ID.fullmatch(text)), None)
+    return RestoredState(None if named is None else id_of(named)) if "task" in words else None
 
 
 def is_by_import(commit: Commit) -> bool:

@@ -11,17 +11,24 @@ once more from elsewhere is walked once more, so clocks that differ cost reads, 
 Commits are read in bulk: with the one that the walk has come to, those that the commits read so far name, newest first. Such
 reading ahead changes no answer, for it never decides what is walked. Of what is read ahead no more waits unused than was walked
 before, so a short walk reads next to nothing that it does not need, and a long one twice what it needs at most.
+
+A restoration is a commit on top with an older state. Where the target has one, the merge base lies in what it undid, perhaps. Then a
+second walk finds the base as if the target had never had that: it goes from the restoration to the commit whose state that copied.
+
+    main   A - B - M - R(B)   M has merged D, R undid it: the nearest of D and R is D, and B without what R undid
+               |   |
+    dev        `- D'
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from headwater.catalogs.history.commit_meta import merged_heads
+from headwater.catalogs.history.commit_meta import RestoredState, merged_heads, restored_state
 from headwater.clock import Micros
 from headwater.commits import Commit, CommitLog, Head, LogEnd, LogRange, read_log
 from headwater.errors import ExpiredError, NotFoundError
@@ -42,17 +49,22 @@ class MergeBase:
     commit        None: before the first commit of all, when the target has none
     others        other merge bases (criss-cross merges), none an ancestor of another; the newest is used
     lost          collected commits beyond which neither history could be followed, where a nearer base may have been
+    restorations  those that the target has had since, newest first, where ``earlier`` is another base
+    earlier       the base that there would be without what these undid; None: before the first commit of all
     """
 
     commit: ObjectId | None
     others: tuple[ObjectId, ...] = ()
     lost: tuple[ObjectId, ...] = ()
+    restorations: tuple[ObjectId, ...] = ()
+    earlier: ObjectId | None = None
 
 
 class _Node(NamedTuple):
     time: Micros
     tail: tuple[ObjectId, ...]
     merged: tuple[ObjectId, ...]
+    restored: RestoredState | None
 
 
 class MergeBaseFinder:
@@ -73,9 +85,25 @@ class MergeBaseFinder:
         if known is not None and (known.head == head_id or _is_plainly_on(rows, head_id, head, known)):
             return known.base
         search = _AncestorSearch(rows)
-        base = search.find_nearest(head_id, self._source.id)
+        base = _without_undone(rows, search.find_nearest(head_id, self._source.id), search, head_id, self._source.id)
         self._known = _KnownBase(head_id, head.seq, base, search)
         return base
+
+
+def _without_undone(rows: RealmReader, base: MergeBase, search: _AncestorSearch, into: ObjectId, source: ObjectId) -> MergeBase:
+    """Add to a base what restorations of the target make of it. Unknown where a restored state was collected: then nothing."""
+    restorations = search.restorations_of_target()
+    if not restorations:
+        return base
+    try:
+        earlier = _AncestorSearch(rows, restorations).find_nearest(into, source).commit
+    except ExpiredError:
+        return base
+    except NotFoundError:  # what was restored is older than all that the two have in common
+        earlier = None
+    if earlier == base.commit:
+        return base
+    return replace(base, restorations=restorations, earlier=earlier)
 
 
 def commits_since(head: Head, base: ObjectId | None, *, within: int) -> CommitLog:
@@ -138,15 +166,21 @@ def _is_plainly_on(rows: RealmReader, head_id: ObjectId, head: Commit, known: _K
 
 
 def _is_plain(commit_id: ObjectId, commit: Commit | None, search: _AncestorSearch) -> bool:
-    """True if a commit is there, has a parent, merged nothing, and was not reached from the source."""
-    return commit is not None and bool(commit.tail) and not merged_heads(commit) and not search.is_of_source(commit_id)
+    """True if a commit is there, has a parent, merged and restored nothing, and was not reached from the source."""
+    if commit is None or not commit.tail or merged_heads(commit) or restored_state(commit) is not None:
+        return False
+    return not search.is_of_source(commit_id)
 
 
 class _AncestorSearch:
-    """One walk over two histories."""
+    """One walk over two histories.
 
-    def __init__(self, rows: RealmReader) -> None:
+    undoing       restorations that the walk leaves for the commit whose state they copied, not for their parent
+    """
+
+    def __init__(self, rows: RealmReader, undoing: Sequence[ObjectId] = ()) -> None:
         self._rows = rows
+        self._undoing = frozenset(undoing)
         self._nodes: dict[ObjectId, _Node | None] = {}
         self._colors: dict[ObjectId, int] = {}
         self._queue: list[tuple[int, ObjectId]] = []
@@ -184,6 +218,11 @@ class _AncestorSearch:
 
     def is_of_target_alone(self, commit_id: ObjectId) -> bool:
         return self._colors.get(commit_id, 0) == _INTO
+
+    def restorations_of_target(self) -> tuple[ObjectId, ...]:
+        """The restorations that only the target has, newest first."""
+        nodes = ((commit_id, node) for commit_id, node in self._nodes.items() if self.is_of_target_alone(commit_id))
+        return tuple(sorted((each for each, node in nodes if node is not None and node.restored), key=self._time, reverse=True))
 
     def _step(self) -> None:
         """Walk the newest of the waiting commits."""
@@ -232,7 +271,10 @@ class _AncestorSearch:
         if commit is None:
             self._nodes[commit_id] = None
             return
-        node = self._nodes[commit_id] = _Node(commit.time, commit.tail, merged_heads(commit))
+        restored, tail = restored_state(commit), commit.tail
+        if restored is not None and commit_id in self._undoing:
+            tail = () if restored.commit is None else (restored.commit,)
+        node = self._nodes[commit_id] = _Node(commit.time, tail, merged_heads(commit), restored)
         for block in (node.tail, *((merged,) for merged in node.merged)):
             if block and block[0] not in self._nodes:
                 heappush(self._named, (-node.time, block[0], block))

@@ -28,20 +28,24 @@ class RefRelation:
     behind            the base's commits that are not on its line
     common_ancestor   the newest commit on both lines; None: there is none, or it was collected
     total             the commits of its history, with collected ones
+    is_apart          the two are known to share nothing but the beginning, before the first commit
     """
 
     ahead: int
     behind: int
     common_ancestor: ObjectId | None
     total: int
+    is_apart: bool = False
 
 
 def relate_heads(head: Head | None, base: Head | None) -> RefRelation:
     """Compare the histories of two commits; None: nothing was committed there."""
     total, base_total = (0 if commit is None else commit.commit.seq for commit in (head, base))
-    common = None if head is None or base is None else _common_ancestor(head, base)
-    if common is None:
-        return RefRelation(total, base_total, None, total)
+    if head is None or base is None:
+        return RefRelation(total, base_total, None, total, is_apart=True)
+    common = _common_ancestor(head, base)
+    if common is None or isinstance(common, _Apart):
+        return RefRelation(total, base_total, None, total, is_apart=common is not None)
     commit_id, seq = common
     return RefRelation(total - seq, base_total - seq, commit_id, total)
 
@@ -66,8 +70,15 @@ class _Line:
         return self.ids[self.lowest]
 
 
-def _common_ancestor(head: Head, base: Head) -> tuple[ObjectId, int] | None:
-    """The newest commit on both lines, with its seq. Where two lines meet they stay together, so the lowest known one decides."""
+class _Apart:
+    """Two lines that were followed to their first commits, and have none in common."""
+
+
+def _common_ancestor(head: Head, base: Head) -> tuple[ObjectId, int] | _Apart | None:
+    """The newest commit on both lines, with its seq. Where two lines meet they stay together, so the lowest known one decides.
+
+    returns       None where a line was cut before they could meet
+    """
     lines = (_Line(head), _Line(base))
     while True:
         meeting = max(line.lowest for line in lines)
@@ -77,7 +88,7 @@ def _common_ancestor(head: Head, base: Head) -> tuple[ObjectId, int] | None:
         deeper = min(line.lowest for line in lines)
         behind = [line for line in lines if not line.is_ended and (line.lowest > deeper or meeting == deeper)]
         if not behind:
-            return None
+            return _Apart() if all(line.lowest == 1 for line in lines) else None
         commits = head.rows.read_many([line.lowest_id for line in behind], Commit)
         for line, commit in zip(behind, commits, strict=True):
             line.extend(commit)

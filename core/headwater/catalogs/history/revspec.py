@@ -200,7 +200,8 @@ class RefResolver:
     def resolve(self, text: str | None, *, exact: bool = False) -> Head | None:
         """Resolve a text to its commit now. None or an empty text: the default branch.
 
-        A branch takes precedence over a tag of its name. ``name@hash`` is a commit in the history of that branch or tag.
+        A branch takes precedence over a tag of its name. ``name@hash`` is a commit in the history of that branch or tag; with steps,
+        either the commit is, or the one that they lead to.
 
         exact         for a write: refuse relative texts such as ``main~1``, which change their meaning as the branch moves
         returns       None for a branch or tag without a commit
@@ -225,13 +226,30 @@ class RefResolver:
 
     def _resolve_spec(self, spec: RevSpec, row: Reference | None) -> Head | None:
         start = self._commit_of(spec, row)
+        is_begun_there = row is None or spec.commit is None or self._is_on(row, start)
+        if row is not None and not is_begun_there and not spec.steps:
+            raise self._not_on(spec, start)
         named = row if spec.commit is None else None
         is_moment = named is not None and bool(spec.steps) and spec.steps[0].way is StepSign.TIME
         if start is None and spec.steps and not is_moment:
             raise NotFoundError(
                 f"{spec.text!r} is not a commit: nothing was committed to {spec.name!r} of {self._entry.label} yet"
             )
-        return follow_steps(self._rows, start, spec, row=named, what=None if named is None else lambda: self._row_text(named))
+        found = follow_steps(self._rows, start, spec, row=named, what=None if named is None else lambda: self._row_text(named))
+        if row is not None and not is_begun_there and not self._is_on(row, found):
+            raise self._not_on(spec, found)
+        return found
+
+    def _is_on(self, row: Reference, commit: Head | None) -> bool:
+        """Whether a commit is in the history of a branch or tag."""
+        head = load_head(self._rows, row)
+        return head is not None and commit is not None and is_in_history(self._rows, head.id, head.commit, commit)
+
+    def _not_on(self, spec: RevSpec, commit: Head | None) -> NotFoundError:
+        text = "none" if commit is None else id_text(commit.id)
+        return NotFoundError(
+            f"commit {text} is not in the history of {spec.name!r} of {self._entry.label}: @{text} alone means it wherever it is"
+        )
 
     def read_commit(self, commit_id: ObjectId) -> Head:
         """Read a commit of this catalog.
@@ -259,16 +277,7 @@ class RefResolver:
         """The commit that the text names before its steps."""
         if spec.commit is None:
             return None if row is None else load_head(self._rows, row)
-        commit = self.read_commit(spec.commit)
-        if row is None:
-            return commit
-        head = load_head(self._rows, row)
-        if head is None or not is_in_history(self._rows, head.id, head.commit, commit):
-            raise NotFoundError(
-                f"commit {id_text(commit.id)} is not in the history of {spec.name!r} of {self._entry.label}:"
-                f" @{id_text(commit.id)} alone means it wherever it is"
-            )
-        return commit
+        return self.read_commit(spec.commit)
 
     def _row_text(self, row: Reference) -> str:
         """Describe a branch or tag of this catalog for users."""

@@ -1,6 +1,7 @@
 """The three-way merge of two branches, and its conflicts; decided from key views alone, without a store.
 
-For each key that the source changed there are three states: at the merge base, at the source, and at the target's head. Nothing
+For each key that the source changed there are three states: at the merge base, at the source, and at the target's head. So there are
+for each of its changes that were merged before, and that a restoration of the target took back. Nothing
 is to be done where source and target are equal. A key that is empty on both sides can still be a conflict: one side deleted the
 content and the other renamed it. It is a conflict where the target differs from the base; the mode of the key, or a resolved
 content, says what to do then. The resulting state is judged as for every commit: no key without its namespaces, no content
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from uuid import UUID
 
 from headwater.catalogs.content import (
@@ -36,6 +38,7 @@ from headwater.catalogs.content_operations import (
     value_conflict,
 )
 from headwater.catalogs.history.content_diff import ContentChange, is_same_content
+from headwater.catalogs.history.undone_merges import UndoneChange, UndoneChanges
 from headwater.errors import RefusedError
 from headwater.iceberg.metadata_json import MetadataParts
 from headwater.store import ObjectId
@@ -67,6 +70,20 @@ class MergeOutcome(StrEnum):
     """Both have made this namespace: the target's stays."""
     DROPPED = "DROPPED"
     CONFLICT = "CONFLICT"
+
+
+class MergeEffect(StrEnum):
+    """What a merge would do to a key of the target."""
+
+    PUT = "PUT"
+    REMOVED = "REMOVED"
+    CONFLICT = "CONFLICT"
+    LEFT = "LEFT"
+    """It stays as it is: the source did not change it, or in the same way."""
+
+    @classmethod
+    def of(cls, outcome: MergeOutcome) -> MergeEffect:
+        return cls(outcome.value) if outcome.value in cls.__members__ else cls.LEFT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,13 +210,18 @@ def given_up_contents(changes: Sequence[ContentChange], head: ContentView) -> se
 
 
 def decide_keys(
-    changes: Sequence[ContentChange], head: ContentView, options: MergeOptions, moved: Mapping[UUID, ContentKey]
+    changes: Sequence[ContentChange],
+    head: ContentView,
+    options: MergeOptions,
+    moved: Mapping[UUID, ContentKey],
+    undone: UndoneChanges = MappingProxyType({}),
 ) -> MergeDecisions:
     """Decide each key by itself.
 
-    changes       the source's changes since the base
+    changes       the source's changes since the base, and those that were undone
     head          the target's values of those keys
     moved         the target's present keys of the ``given_up_contents``, where they exist
+    undone        those of the changes that were merged before, and that restorations of the target took back
     raises        RefusedError that names every resolved content which cannot be put
     """
     made = MergeDecisions()
@@ -209,7 +231,10 @@ def decide_keys(
     for change in changes:
         now, asked = head.get(change.key), options.mode_of(change.key)
         try:
-            outcome = _decide_key(made, change, now, asked, fates, is_new=change.key in born)
+            if asked.mode is MergeMode.NORMAL and asked.resolved is None and change.key in undone:
+                outcome = _decide_undone(made, undone[change.key], now)
+            else:
+                outcome = _decide_key(made, change, now, asked, fates, is_new=change.key in born)
         except RefusedError as fault:
             faults.append(str(fault))
         else:
@@ -292,6 +317,16 @@ def _decide_key(
     if asked.mode is MergeMode.NORMAL:
         expectation = expectation or _moved_on(change.key, change.before, now)
     return _noted(made, expectation, MergeOutcome.REMOVED if change.after is None else MergeOutcome.PUT)
+
+
+def _decide_undone(made: MergeDecisions, undone: UndoneChange, now: ContentValue | None) -> MergeOutcome:
+    """Note a conflict with the restoration, and write as if forced."""
+    change = undone.change
+    if change.after is not None:
+        made.copies[change.key] = change.after
+    elif now is not None:
+        made.removals.add(change.key)
+    return _noted(made, undone.conflict(now), MergeOutcome.SAME)
 
 
 def _noted(made: MergeDecisions, conflict: Conflict | None, outcome: MergeOutcome) -> MergeOutcome:

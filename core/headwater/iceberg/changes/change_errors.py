@@ -16,6 +16,10 @@ class ChangeFormError(RefusedError):
         self.path = path
 
 
+class IllegalChangeError(ChangeFormError):
+    """A request that Iceberg's own code refuses as an illegal argument, by which name its clients know it."""
+
+
 class RequirementFailedError(ConflictError):
     """The document is not what the client assumed: it loads it again and decides again. The text is the one that Iceberg's clients know.
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from headwater.iceberg.changes import table_updates as updates_of
-from headwater.iceberg.changes.change_errors import ChangeFormError
+from headwater.iceberg.changes.change_errors import ChangeFormError, IllegalChangeError
 from headwater.iceberg.changes.document_entries import (
     Entry,
     changed_properties,
@@ -251,7 +251,8 @@ def _check_queries(draft: _ViewDraft, version: ViewVersion) -> None:
         dialect = query.dialect.lower()
         if dialect in dialects:
             text = f"Invalid view version: Cannot add multiple queries for dialect {dialect}"
-            raise draft.refusal(text, f"view-version.representations[{at}]")
+            path = draft.path_to(f"view-version.representations[{at}]")
+            raise IllegalChangeError(f"{text} ({path})", path=path)
         dialects.add(dialect)
 
 

@@ -1,9 +1,9 @@
 // Small things that every screen uses: times, ids, states, sizes, and what is said while there is nothing to show.
 
-import { html, signal, useEffect, useRef, useSignalValue, useState } from "../ui.js";
+import { byName, html, signal, useEffect, useRef, useSignalValue, useState } from "../ui.js";
 import { notify } from "./notices.js";
 
-const ICONS = {
+const ICONS = byName({
   branch: "M5 3v7m0 0a2 2 0 1 0 0 .01M5 3a0 0 0 1 0 0 .01M11 6v1a3 3 0 0 1-3 3H5M11 2.5a1.5 1.5 0 1 0 .01 0",
   catalog: "M3 4c0-1.1 2.2-2 5-2s5 .9 5 2-2.2 2-5 2-5-.9-5-2zm0 0v8c0 1.1 2.2 2 5 2s5-.9 5-2V4M3 8c0 1.1 2.2 2 5 2s5-.9 5-2",
   check: "M3 8.5l3.5 3.5L13 4.5",
@@ -26,7 +26,7 @@ const ICONS = {
   user: "M8 2.5a2.5 2.5 0 1 0 .01 0M3 14c.5-3 2.5-4.5 5-4.5s4.5 1.5 5 4.5",
   view: "M1.5 8C3 5 5.5 3.5 8 3.5S13 5 14.5 8C13 11 10.5 12.5 8 12.5S3 11 1.5 8zM8 6.5a1.5 1.5 0 1 0 .01 0",
   warning: "M8 2l6.5 11.5h-13zM8 6.5v3M8 11.5v.01",
-};
+});
 
 export function Icon({ name, label }) {
   return html`<svg class="icon" viewBox="0 0 16 16" role=${label ? "img" : null} aria-label=${label} aria-hidden=${label ? null : "true"}>
@@ -94,11 +94,19 @@ export function Id({ value, length = 16, href }) {
     <${Copied} text=${text} label=${`Copy ${text}`} /></span>`;
 }
 
-const TONES = {
+/** Who is behind a commit: the proven committer; whom the request named as authors stands beside as what it is, a claim. */
+export function Person({ of: { committer, authors } }) {
+  const named = authors.join(", ");
+  if (!committer && !named) return html`unknown`;
+  const claim = named && named !== committer && html`<span class="quiet" title="The request named this author; nobody checked it">author <bdi>${named}</bdi></span>`;
+  return html`${committer && html`<bdi title="Proven: the principal that made the request">${committer}</bdi>`}${committer && claim && ", "}${claim}`;
+}
+
+const TONES = byName({
   SUCCEEDED: "good", ACTIVE: "good", MERGED: "good", WOULD_MERGE: "good", ADDED: "good", CREATED: "good", UP_TO_DATE: "calm",
   RUNNING: "busy", WAITING: "calm", CANCELLED: "calm", CHANGED: "busy", RENAMED: "busy", PUT: "busy", CLOSED: "calm",
   FAILED: "bad", CONFLICTS: "bad", REMOVED: "bad", DELETED: "bad", DELETE: "bad", DAMAGE: "bad", TROUBLE: "warn", LEFTOVER: "calm",
-};
+});
 
 export function State({ of: state, tone }) {
   const text = String(state ?? "–").replaceAll("_", " ").toLowerCase();

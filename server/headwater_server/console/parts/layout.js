@@ -1,9 +1,9 @@
 // The frame around every screen: the bar at the top, the rooms of a realm at the side, and the tabs of a catalog.
 
 import { html, useEffect, useRef, useSignalValue, useState } from "../ui.js";
-import { isOnline } from "../api.js";
+import { endSession, isOnline } from "../api.js";
 import { go, link, place } from "../router.js";
-import { logOut, session } from "../session.js";
+import { session } from "../session.js";
 import { theme, THEMES } from "../theme.js";
 import { useCatalogRights, useRealmRights } from "../rights.js";
 import { Copied, Icon } from "./base.js";
@@ -53,7 +53,7 @@ function TopBar({ realm, catalog, me, onMenu, isMenuOpen }) {
     <span class="top-bar-end">
       ${me?.principal && html`<span class="who" title=${me.roles?.length ? `Roles: ${me.roles.join(", ")}` : "No roles"}><${Icon} name="user" />${me.principal}</span>`}
       <${ThemeSwitch} />
-      ${held && html`<button type="button" class="plain round" aria-label="Log out" title="Log out" onClick=${() => logOut()}><${Icon} name="logout" /></button>`}
+      ${held && html`<button type="button" class="plain round" aria-label="Log out" title="Log out" onClick=${endSession}><${Icon} name="logout" /></button>`}
     </span>
   </header>`;
 }

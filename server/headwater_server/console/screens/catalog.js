@@ -1,6 +1,6 @@
 // A catalog: which of its screens a place has.
 
-import { html } from "../ui.js";
+import { byName, html } from "../ui.js";
 import { CatalogFrame, Heading } from "../parts/layout.js";
 import { Tree } from "./tree.js";
 import { TableScreen } from "./table.js";
@@ -14,9 +14,11 @@ import { UnusedFiles } from "./files.js";
 import { CatalogRoles } from "./catalog_roles.js";
 import { Definition } from "./definition.js";
 
+const TABS = byName({ table: "tree", commit: "commits" });
+
 export function CatalogScreen({ realm, catalog, parts: [screen = "tree", ref = "-", rest], query }) {
   const given = { realm, catalog, query };
-  const tab = { table: "tree", commit: "commits" }[screen] ?? screen;
+  const tab = TABS[screen] ?? screen;
   const reference = ["tree", "table", "commits", "commit"].includes(screen) ? ref : query.ref;
   return html`<${CatalogFrame} realm=${realm} catalog=${catalog} tab=${tab} reference=${reference === "-" ? undefined : reference}>
     ${(may) => {

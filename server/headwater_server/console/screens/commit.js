@@ -26,10 +26,10 @@ export function CommitScreen({ realm, catalog, reference, hash }) {
       ["Parent", commit.parent && other(commit.parent)],
       ["Merged", commit.merged.length > 0 && commit.merged.map(other)],
       ["When", html`<${Time} at=${commit.time} isLong />`],
-      ["Authors", html`<bdi>${commit.authors.join(", ")}</bdi>`],
-      ["Committed by", commit.committer && html`<bdi>${commit.committer}</bdi>`],
+      ["Committed by", commit.committer ? html`<bdi>${commit.committer}</bdi>` : "unknown"],
+      ["Authors, as the request named them", commit.authors.length > 0 && html`<bdi>${commit.authors.join(", ")}</bdi>`],
       ["Number", commit.seq],
-      ...Object.entries(commit.properties ?? {}).map(([name, values]) => [name, html`<bdi>${values.join(", ")}</bdi>`]),
+      ...Object.entries(commit.properties ?? {}).map(([name, values]) => [html`Property <bdi>${name}</bdi>`, html`<bdi>${values.join(", ")}</bdi>`]),
     ]} />
     <h2>${plural(commit.changes, "change")}</h2>
     <${PagedTable} of=${pages} label="Changes" keyOf=${(each) => `${each.action} ${each.name}`} empty="It changed nothing that you may see" columns=${[

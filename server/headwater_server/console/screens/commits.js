@@ -5,7 +5,7 @@ import { catalogPath, get } from "../api.js";
 import { usePages } from "../resource.js";
 import { go, link } from "../router.js";
 import { layCommits, noLanes } from "../lanes.js";
-import { Empty, Failure, Id, plural, Spinner, Tag, Time } from "../parts/base.js";
+import { Empty, Failure, Id, Person, plural, Spinner, Tag, Time } from "../parts/base.js";
 import { Heading } from "../parts/layout.js";
 import { RefPicker, useReferences } from "../parts/refpicker.js";
 import { LongList } from "../parts/rows.js";
@@ -80,7 +80,7 @@ function Row({ at, commit, lanes, width, refs, base }) {
     <div class="commit-text">
       <p class="commit-title"><a dir="auto" href=${link(...base, "commit", "@", commit.hash)}>${message}</a>
         ${refs.map((ref) => html` <a class="ref-tag" href=${link(...base, "commits", ref.name)}><${Tag} tone=${ref.isDefault ? "good" : ref.kind === "tag" ? "warn" : "busy"}><bdi>${ref.name}</bdi><//></a>`)}</p>
-      <p class="commit-note"><bdi>${commit.authors.join(", ") || "unknown"}</bdi> · <${Time} at=${commit.time} /> · ${plural(commit.changes, "change")}${commit.parents.length > 1 ? " · merge" : ""}</p>
+      <p class="commit-note"><${Person} of=${commit} /> · <${Time} at=${commit.time} /> · ${plural(commit.changes, "change")}${commit.parents.length > 1 ? " · merge" : ""}</p>
     </div>
     <${Id} value=${commit.hash} length=${10} />
   </div>`;

@@ -1,11 +1,11 @@
 // Merge one reference into a branch: tried first, with what both sides did to each key in conflict; then done, after a question.
 
-import { html, useState } from "../ui.js";
+import { byName, html, useState } from "../ui.js";
 import { catalogPath, post, request } from "../api.js";
 import { useResource } from "../resource.js";
 import { go, hereWith, link } from "../router.js";
 import { useCatalogRights } from "../rights.js";
-import { Empty, Failure, Icon, Id, plural, Spinner, State, Time } from "../parts/base.js";
+import { Empty, Failure, Icon, Id, Person, plural, Spinner, State, Time } from "../parts/base.js";
 import { Ask } from "../parts/dialog.js";
 import { Heading } from "../parts/layout.js";
 import { notify } from "../parts/notices.js";
@@ -32,8 +32,8 @@ export function Merge({ realm, catalog, query }) {
 function Trial({ realm, catalog, into, source }) {
   const where = catalogPath(realm, catalog, "references", into, "merge");
   const { may } = useCatalogRights(realm, catalog, into);
-  const [modes, setModes] = useState({});
-  const [tryModes, setTryModes] = useState({});
+  const [modes, setModes] = useState(byName());
+  const [tryModes, setTryModes] = useState(byName());
   const [asked, ask] = useState(null); // what was shown when the question was asked: that is merged, or nothing
   const [done, setDone] = useState(null);
   const wish = (isDry, chosen) => ({ source, dryRun: isDry, keys: Object.fromEntries(Object.entries(chosen).filter(([, mode]) => mode !== "NORMAL")) });
@@ -45,7 +45,7 @@ function Trial({ realm, catalog, into, source }) {
   const tried = done ?? trial.data;
 
   const isStale = tried && JSON.stringify(tried.modes) !== JSON.stringify(modes);
-  const decide = (more) => setModes({ ...modes, ...more });
+  const decide = (more) => setModes(byName({ ...modes, ...more }));
   const tryAgain = () => {
     setDone(null);
     if (JSON.stringify(tryModes) === JSON.stringify(modes)) trial.reload();
@@ -76,7 +76,7 @@ function Outcome({ tried, into, source, base }) {
     WOULD_MERGE: `${source} can be merged into ${into}: ${plural(tried.keys.length, "key")} would change.`,
     MERGED: `${source} was merged into ${into}.`,
     UP_TO_DATE: `${into} has all of ${source} already: there is nothing to merge.`,
-    CONFLICTS: `${plural(tried.conflicts.length, "conflict")}: both sides changed the same. Nothing was written.`,
+    CONFLICTS: `${plural(tried.conflicts.length, "conflict")}: ${tried.conflicts.every((each) => each.undone) ? `${into} had all of ${source}, and a restoration took it back` : "both sides changed the same"}. Nothing was written.`,
   }[tried.status];
   return html`<div class=${`outcome ${tried.status.toLowerCase()}`} role="status">
     <${State} of=${tried.status} /><p>${text}</p>
@@ -102,7 +102,7 @@ function Conflicts({ of: conflicts, into, source, modes, decide }) {
       <button type="button" class="button small" onClick=${() => decideAll("DROP")}>Keep ${into}</button></div>`}
     ${conflicts.map((each) => html`<article key=${each.name ?? each.message} class="conflict card">
       <header><h2><bdi>${each.name ?? "The whole merge"}</bdi></h2>${each.name && html`<${Choice} name=${each.name} mode=${modes[each.name] ?? "NORMAL"} ...${{ decide, into, source }} />`}</header>
-      <p class="note" title=${each.message}>${REASONS[each.kind] ?? each.message}</p>
+      <p class="note" title=${each.message}>${each.undone ? UNDONE(into) : REASONS[each.kind] ?? each.message}</p>
       <div class="sides">
         <${ConflictSide} title=${`On ${into}`} side=${each.ours} isLost=${modes[each.name] === "FORCE"} />
         <${ConflictSide} title=${`On ${source}`} side=${each.theirs} isLost=${modes[each.name] === "DROP"} />
@@ -118,14 +118,15 @@ const SUMMARY = [
   ["deleted-data-files", "file", "deleted"],
   ["total-records", "row", "in all"],
 ];
-const REASONS = { VALUE_DIFFERS: "Both sides changed it since their common ancestor." };
+const UNDONE = (into) => `It was merged before, and ${into} was restored to what it held until then: choose whether it comes again.`;
+const REASONS = byName({ VALUE_DIFFERS: "Both sides changed it since their common ancestor." });
 
 function ConflictSide({ title, side, isLost }) {
   return html`<div class=${`conflict-side ${isLost ? "lost" : ""}`}>
     <h3><bdi>${title}</bdi>${isLost && html` <span class="tag bad">dropped</span>`}</h3>
     ${!side && html`<p class="quiet">Not shown: there are more conflicts than are looked into, or you may not see this side.</p>`}
     ${side && html`<p><${Side} of=${side.entry} /></p>
-      ${side.commit && html`<p class="one-line"><bdi>${side.commit.message || "(no message)"}</bdi></p><p class="small quiet"><bdi>${side.commit.authors.join(", ")}</bdi> · <${Time} at=${side.commit.time} /></p>`}
+      ${side.commit && html`<p class="one-line"><bdi>${side.commit.message || "(no message)"}</bdi></p><p class="small quiet"><${Person} of=${side.commit} /> · <${Time} at=${side.commit.time} /></p>`}
       <p class="small">${SUMMARY.filter(([name]) => side.summary?.[name]).map(([name, what, how]) => `${plural(Number(side.summary[name]), what)} ${how}`).join(" · ")}</p>`}
   </div>`;
 }

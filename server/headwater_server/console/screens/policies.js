@@ -1,6 +1,6 @@
 // Policies of a catalog and its tables, and for a table what holds in the end and where each value comes from.
 
-import { html, useState } from "../ui.js";
+import { byName, html, useState } from "../ui.js";
 import { catalogPath, get, put, remove } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { go, hereWith } from "../router.js";
@@ -12,12 +12,12 @@ import { notify } from "../parts/notices.js";
 import { RefPicker, useReferences } from "../parts/refpicker.js";
 import { PagedTable, Table } from "../parts/rows.js";
 
-const FIELDS = { snapshots: "snapshots", "metadata-files": "metadataFiles", "file-collection": "fileCollection" };
-const EXAMPLES = {
+const FIELDS = byName({ snapshots: "snapshots", "metadata-files": "metadataFiles", "file-collection": "fileCollection" });
+const EXAMPLES = byName({
   snapshots: [{ branches: "*", maxAge: "7d", minToKeep: 10 }],
   "metadata-files": { keep: 100 },
   "file-collection": { grace: "72h", mode: "report" },
-};
+});
 
 export function Policies({ realm, catalog, query, may }) {
   const all = useReferences(realm, catalog);

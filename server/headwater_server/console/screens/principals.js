@@ -1,6 +1,6 @@
 // Principals: who can log in, with which roles.
 
-import { html, useEffect, useRef, useState } from "../ui.js";
+import { byName, html, useEffect, useRef, useState } from "../ui.js";
 import { get, post, put, realmPath, remove } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { go, link } from "../router.js";
@@ -68,13 +68,13 @@ function Credentials({ credentials, name, onClose }) {
   <//>`;
 }
 
-const ACTIONS = {
+const ACTIONS = byName({
   rotate: ["Rotate credentials", "Other credentials are made; the former ones hold until the next rotation."],
   reset: ["Reset credentials", "Other credentials are made; the former ones, and all their tokens, hold no more."],
   disable: ["Disable", "It can no longer log in, and its tokens are refused."],
   enable: ["Enable", "It can log in again with the credentials that it had."],
   remove: ["Delete", "The principal goes, and all that it was issued is refused."],
-};
+});
 
 export function PrincipalScreen({ realm, name }) {
   const told = useTold();

@@ -1,17 +1,17 @@
 // One table, view or namespace of a reference: what its metadata says, its snapshots, files and history.
 
-import { html } from "../ui.js";
+import { byName, html } from "../ui.js";
 import { catalogPath, get } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { hereWith, link } from "../router.js";
 import { Bars } from "../parts/bars.js";
-import { bytes, count, Empty, Facts, Icon, Id, plural, seconds, Shown, State, Tag, Time } from "../parts/base.js";
+import { bytes, count, Empty, Facts, Icon, Id, Person, plural, seconds, Shown, State, Tag, Time } from "../parts/base.js";
 import { Heading } from "../parts/layout.js";
 import { PagedTable, Table } from "../parts/rows.js";
 import { partitionText, SchemaTable, sortText } from "./schema.js";
 
-const ICONS = { NAMESPACE: "folder", ICEBERG_VIEW: "view", UDF: "file" };
-const NAMES = { ICEBERG_TABLE: "Iceberg table", ICEBERG_VIEW: "Iceberg view", DELTA_LAKE_TABLE: "Delta Lake table", NAMESPACE: "Namespace", UDF: "Function" };
+const ICONS = byName({ NAMESPACE: "folder", ICEBERG_VIEW: "view", UDF: "file" });
+const NAMES = byName({ ICEBERG_TABLE: "Iceberg table", ICEBERG_VIEW: "Iceberg view", DELTA_LAKE_TABLE: "Delta Lake table", NAMESPACE: "Namespace", UDF: "Function" });
 
 export function TableScreen({ realm, catalog, reference, name, query, may }) {
   const where = catalogPath(realm, catalog, "references", reference, "tables", name);
@@ -128,7 +128,7 @@ function History({ realm, catalog, reference, where }) {
     { title: "What", of: (each) => html`<${State} of=${each.action} />` },
     { title: "Commit", isWide: true, of: (each) => html`<a class="one-line" dir="auto" href=${link("realms", realm, "catalogs", catalog, "commit", reference, each.commit.hash)}>${each.commit.message || "(no message)"}</a>
       ${each.renamedFrom && html`<span class="quiet small">was <bdi>${each.renamedFrom}</bdi></span>`}` },
-    { title: "Author", of: (each) => html`<bdi>${each.commit.authors.join(", ") || "–"}</bdi>` },
+    { title: "Who", of: (each) => html`<${Person} of=${each.commit} />` },
     { title: "When", of: (each) => html`<${Time} at=${each.commit.time} />` },
     { title: "Hash", of: (each) => html`<${Id} value=${each.commit.hash} length=${10} />` },
   ]} />${pages.isOver && pages.last?.end === "CUT" && html`<p class="hint">Older history was collected.</p>`}`;

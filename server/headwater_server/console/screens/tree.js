@@ -1,6 +1,6 @@
 // Namespaces and tables of a reference: as a tree that loads what is opened, and as what a search finds.
 
-import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
+import { byName, html, useEffect, useMemo, useRef, useState } from "../ui.js";
 import { catalogPath, get, pause } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { go, hereWith, link, replace } from "../router.js";
@@ -12,8 +12,8 @@ import { LongList } from "../parts/rows.js";
 const ROW_HEIGHT = 32;
 const PAGE = 200;
 const TYPING_MS = 180;
-const KINDS = { ICEBERG_TABLE: "Iceberg table", ICEBERG_VIEW: "view", DELTA_LAKE_TABLE: "Delta table", NAMESPACE: "namespace", UDF: "function" };
-const ICONS = { ICEBERG_TABLE: "table", ICEBERG_VIEW: "view", DELTA_LAKE_TABLE: "table", NAMESPACE: "folder", UDF: "file" };
+const KINDS = byName({ ICEBERG_TABLE: "Iceberg table", ICEBERG_VIEW: "view", DELTA_LAKE_TABLE: "Delta table", NAMESPACE: "namespace", UDF: "function" });
+const ICONS = byName({ ICEBERG_TABLE: "table", ICEBERG_VIEW: "view", DELTA_LAKE_TABLE: "table", NAMESPACE: "folder", UDF: "file" });
 
 export function Tree({ realm, catalog, reference, query }) {
   const all = useReferences(realm, catalog);
@@ -97,7 +97,8 @@ function Marked({ text, q }) {
 
 /** The tree: the rows in sight of a flat list of all that is open. */
 function Branches({ realm, catalog, reference }) {
-  const [folders, setFolders] = useState({});
+  const [folders, setFolders] = useState(byName());
+  const setFolder = (name, change) => setFolders((now) => byName({ ...now, [name]: { ...now[name], ...change } }));
   const [active, setActive] = useState(0);
   const stopper = useRef(null);
   if (!stopper.current) stopper.current = new AbortController();
@@ -108,28 +109,28 @@ function Branches({ realm, catalog, reference }) {
     return get(catalogPath(realm, catalog, "references", reference, "entries"), { parent, pageToken, pageSize: PAGE }, signal);
   }
   useEffect(() => {
-    if (top.data) setFolders((now) => ({ ...now, "": { entries: top.data.entries, token: top.data.nextPageToken, isOpen: true } }));
+    if (top.data) setFolder("", { entries: top.data.entries, token: top.data.nextPageToken, isOpen: true });
   }, [top.data]);
 
   const load = async (name) => {
     const before = folders[name] ?? { entries: [], token: undefined };
     if (before.isLoading) return;
-    setFolders((now) => ({ ...now, [name]: { ...before, isOpen: true, isLoading: true, error: null } }));
+    setFolder(name, { ...before, isOpen: true, isLoading: true, error: null });
     try {
       let [answer, entries] = [null, before.entries];
       do {
         answer = await page(name, answer?.nextPageToken ?? before.token ?? undefined, stopper.current.signal);
         entries = [...entries, ...answer.entries];
       } while (answer.nextPageToken && entries.length === before.entries.length);
-      setFolders((now) => ({ ...now, [name]: { ...now[name], entries, token: answer.nextPageToken, isLoading: false } }));
+      setFolder(name, { entries, token: answer.nextPageToken, isLoading: false });
     } catch (error) {
-      if (!stopper.current.signal.aborted) setFolders((now) => ({ ...now, [name]: { ...now[name], isLoading: false, error } }));
+      if (!stopper.current.signal.aborted) setFolder(name, { isLoading: false, error });
     }
   };
   const toggle = (name) => {
     const folder = folders[name];
     if (!folder || folder.error) load(name);
-    else setFolders((now) => ({ ...now, [name]: { ...now[name], isOpen: !folder.isOpen } }));
+    else setFolder(name, { isOpen: !folder.isOpen });
   };
   const rows = useMemo(() => flat(folders), [folders]);
   const row = rows[Math.min(active, rows.length - 1)];

@@ -231,6 +231,7 @@ def _body(entry: LogEntry, shown: LogEntry) -> GraphCommit:
         parents=list(map(id_text, _parents(entry))),
         time=as_text(entry.time),
         authors=list(shown.meta.authors),
+        committer=shown.meta.committer,
         message=shown.message,
         hidden=hides(entry, shown),
         changes=len(shown.operations),

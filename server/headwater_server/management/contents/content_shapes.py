@@ -40,6 +40,10 @@ class ShownOperation(Struct, frozen=True, rename="camel"):
     content_id: str | None
 
 
+Authors = Annotated[list[str], Meta(description="Whom the request named, which nobody checks")]
+Committer = Annotated[str, Meta(description="The principal whose request made it; empty: not known")]
+
+
 class ShownCommit(Struct, frozen=True, rename="camel"):
     """A commit. Where it changed something that the caller may not list, it has neither message nor properties.
 
@@ -51,8 +55,8 @@ class ShownCommit(Struct, frozen=True, rename="camel"):
     parent: Hash | None
     merged: list[Hash]
     time: Time
-    authors: list[str]
-    committer: str
+    authors: Authors
+    committer: Committer
     message: str
     properties: dict[str, list[str]]
     seq: Annotated[int, Meta(description="Its distance from the first commit, by first parents")]
@@ -151,7 +155,8 @@ class GraphCommit(Struct, frozen=True, rename="camel"):
     hash: Hash
     parents: list[Hash]
     time: Time
-    authors: list[str]
+    authors: Authors
+    committer: Committer
     message: str
     hidden: bool
     changes: int

@@ -171,16 +171,18 @@ def _status(result: MergeResult, *, is_dry: bool) -> MergeStatus:
 def _conflicts(result: MergeResult, ours: ContentsReader, theirs: ContentsReader) -> list[ConflictOfKey]:
     conflicts, told = result.conflicts, result.conflicts[:SIDES_TOLD]
     sides = read_sides(result, list(dict.fromkeys(each.key for each in told if each.key is not None)), ours, theirs)
-    return [_conflict(each, *sides.get(each.key, (None, None))) for each in conflicts]
+    undone = set(result.undone)
+    return [_conflict(each, *sides.get(each.key, (None, None)), is_undone=each.key in undone) for each in conflicts]
 
 
-def _conflict(conflict: Conflict, ours: ConflictSide | None, theirs: ConflictSide | None) -> ConflictOfKey:
+def _conflict(conflict: Conflict, ours: ConflictSide | None, theirs: ConflictSide | None, *, is_undone: bool) -> ConflictOfKey:
     key = conflict.key
     return ConflictOfKey(
         kind=conflict.kind.value,
         key=None if key is None else list(key.elements),
         name=None if key is None else str(key),
         message=conflict.message,
+        undone=is_undone,
         ours=ours,
         theirs=theirs,
     )

@@ -106,6 +106,7 @@ class ConflictOfKey(Struct, frozen=True, rename="camel"):
     key: list[str] | None
     name: KeyText | None
     message: str
+    undone: Annotated[bool, Meta(description="It was merged before, and a restoration of the branch took it back")]
     ours: Annotated[ConflictSide | None, Meta(description="Of the branch")]
     theirs: Annotated[ConflictSide | None, Meta(description="Of the source")]
 

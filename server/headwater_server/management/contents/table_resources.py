@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from headwater.catalogs import IDS, IcebergTable, IcebergView, KeyAction, KeyChange, LogEntry, Namespace, find_content_key
+from headwater.catalogs import IcebergTable, IcebergView, KeyChange, LogEntry, Namespace
 from headwater.catalogs.content import type_text
 from headwater.clock import Micros, as_text
 from headwater.commits import Head, LogEnd
@@ -115,16 +115,15 @@ class _HistoryPage(NamedTuple):
 
 def _history_page(reader: ContentsReader, read: ReadTable, start: Head | None, *, limit: int) -> _HistoryPage:
     """The changes of a table from a commit on. It is found there by its content id: a token must not tell an earlier name."""
-    key = None if start is None else find_content_key(start.index(IDS), read.value.content_id)
-    if start is None or key is None:
+    if start is None:
         return _HistoryPage([], None, "BEGINNING")
-    history = reader.session.catalog.history(key, id_text(start.id), within=_LOOKED_AT)
+    history = reader.session.catalog.content_history(read.value.content_id, id_text(start.id), within=_LOOKED_AT)
     changes: list[TableHistoryEntry] = []
     for change in history:
         [shown] = filter_commits(reader.session, [change.entry], reader.seen.rights)
         if any(operation.key == change.key for operation in shown.operations):
             changes.append(_change(change, shown))
-        if len(changes) == limit and change.action is not KeyAction.CREATED:
+        if len(changes) == limit and history.end is None:
             return _HistoryPage(changes, *_behind(change.entry.parent))
     if history.end is LogEnd.BOUND and history.last is not None:
         last = reader.session.catalog.resolve(id_text(history.last))

@@ -128,7 +128,7 @@ class TableHistoryEntry(Struct, frozen=True, rename="camel"):
     name          its key after that commit
     """
 
-    action: Literal["CREATED", "CHANGED", "RENAMED", "DELETED", "PUT"]
+    action: Literal["CREATED", "RESTORED", "CHANGED", "RENAMED", "DELETED", "PUT"]
     key: list[str]
     name: KeyText
     renamed_from: KeyText | None
