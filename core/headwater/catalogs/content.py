@@ -26,6 +26,7 @@ import msgspec
 from headwater.errors import CorruptionError, RefusedError
 from headwater.index import IndexValue, after_prefix
 from headwater.store import ObjectId, StoredObject, object_type
+from headwater.typed_values import msgpack_decoder
 
 ELEMENTS_LIMIT = 20
 KEY_CHARACTERS_LIMIT = 500
@@ -316,7 +317,7 @@ class ContentValue:
 _KNOWN = frozenset(ContentType)
 _NAMES = ", ".join(cls.__name__ for cls in _TYPES)
 _PACKED = msgspec.msgpack.Encoder()
-_DECODERS = {cls: msgspec.msgpack.Decoder(cls) for cls in _TYPES}
+_DECODERS = {cls: msgpack_decoder(cls) for cls in _TYPES}
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 

@@ -18,6 +18,7 @@ from headwater.access import PRIVILEGES, Privilege, SecurableKind, parse_privile
 from headwater.catalogs import CatalogGrant, ContentKey
 from headwater.errors import CorruptionError, RefusedError
 from headwater.realms import ROOT_PRINCIPAL, SERVICE_ADMIN
+from headwater.typed_values import decode_json
 
 ACCESS = "headwater.dev/access"
 """The property of a realm or catalog with the record of what its resource made."""
@@ -143,7 +144,7 @@ def read_record(text: str | None) -> AccessRecord:
     if text is None:
         return AccessRecord()
     try:
-        return msgspec.json.decode(text, type=AccessRecord)
+        return decode_json(text, AccessRecord)
     except msgspec.MsgspecError as fault:
         raise CorruptionError(f"the record {ACCESS} cannot be read: {fault}") from fault
 
