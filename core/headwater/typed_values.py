@@ -47,7 +47,9 @@ def json_decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 
 @overload
-def msgpack_decoder(kind: type[T], *, ext_hook: Callable[[int, memoryview], Any] | None = None) -> msgspec.msgpack.Decoder[T]: ...
+def msgpack_decoder(
+    kind: type[T], *, ext_hook: Callable[[int, memoryview], Any] | None = None
+) -> msgspec.msgpack.Decoder[T]: ...
 @overload
 def msgpack_decoder(kind: Any, *, ext_hook: Callable[[int, memoryview], Any] | None = None) -> msgspec.msgpack.Decoder[Any]: ...
 def msgpack_decoder(kind: Any, *, ext_hook: Callable[[int, memoryview], Any] | None = None) -> msgspec.msgpack.Decoder[Any]:

@@ -105,12 +105,24 @@ def make_app(settings: Settings, broker: Broker) -> Celery:
     return app
 
 
-def send_look(app: Celery, task_id: ObjectId, token: str | None = None) -> None:
-    """Ask any worker to look at a task.
+class LookMessages:
+    """The messages of a store's queue: each asks any worker to look at a task."""
 
-    token         the token of a running task whose lease was seen to expire
-    """
-    app.send_task(LOOK, args=[id_text(task_id), token], ignore_result=True)
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+
+    def send(self, task_id: ObjectId, token: str | None = None) -> None:
+        """Ask any worker to look at a task.
+
+        token         of a running task whose lease was seen to expire
+        """
+        self._app.send_task(LOOK, args=[id_text(task_id), token], ignore_result=True)
+
+    def count_waiting(self) -> int:
+        """How many messages no worker has taken yet, whoever sent them."""
+        with self._app.connection_or_acquire() as connection:
+            declared = connection.default_channel.queue_declare(queue=self._app.conf.task_default_queue)
+            return int(declared.message_count)
 
 
 def _configuration(settings: Settings, broker: Broker) -> dict[str, Any]:

@@ -7,13 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from celery import Celery
 from processes import Worker, ended, in_the_middle
 from work import Collection, Import
 
-from headwater.store import Store
+from headwater.settings import Settings
+from headwater.store import Store, open_store
 from headwater.tasks import AttemptEnd, TaskQueue, TaskState
+from headwater_workers.celery_app import LookMessages, broker_of, make_app
+from headwater_workers.dispatcher import Dispatcher
 
 pytestmark = pytest.mark.long
+CHILDREN = 2
 
 
 def test_tasks_are_done_by_way_of_a_redis(
@@ -40,3 +45,28 @@ def test_killed_workers_task_is_done_by_another_over_redis(
 
     assert [attempt.outcome for attempt in ended(tasks, work.task).attempts] == [AttemptEnd.LOST, AttemptEnd.SUCCEEDED]
     work.check(store)
+
+
+def test_1500_waiting_tasks_are_a_few_messages(redis_url: str) -> None:
+    """Two dispatchers fill one Redis, round after round, while somebody takes a message now and then."""
+    settings = Settings(store="sqlite:///unused.db", broker=redis_url)
+    app = make_app(settings, broker_of(settings))
+    messages, most = LookMessages(app), 0
+    with open_store("memory://") as store:
+        tasks = TaskQueue(store)
+        for number in range(1500):
+            tasks.submit_task("gc", realm=f"realm-{number}")
+        two = [Dispatcher(store, messages, children=CHILDREN, kinds={"gc"}) for _ in range(2)]
+        for turn in range(30):
+            for dispatcher in two:
+                dispatcher.step()
+            most = max(most, messages.count_waiting())
+            for _ in range(turn % 3):
+                take_message(app)
+
+    assert CHILDREN < most <= 4 * 2 * CHILDREN
+
+
+def take_message(app: Celery) -> None:
+    with app.connection_or_acquire() as connection, connection.SimpleQueue(app.conf.task_default_queue) as queue:
+        queue.get(timeout=10).ack()
