@@ -5,14 +5,16 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+import redis
 from celery import Celery
-from processes import Worker, ended, in_the_middle
+from processes import Worker, ended, in_the_middle, wait_for
 from work import Collection, Import
 
 from headwater.settings import Settings
-from headwater.store import Store, open_store
+from headwater.store import SYSTEM_REALM, Store, open_store
 from headwater.tasks import AttemptEnd, TaskQueue, TaskState
 from headwater_workers.celery_app import LookMessages, broker_of, make_app
 from headwater_workers.dispatcher import Dispatcher
@@ -45,6 +47,30 @@ def test_killed_workers_task_is_done_by_another_over_redis(
 
     assert [attempt.outcome for attempt in ended(tasks, work.task).attempts] == [AttemptEnd.LOST, AttemptEnd.SUCCEEDED]
     work.check(store)
+
+
+def test_worker_waits_out_a_redis_that_refuses_commands(
+    store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], redis_url: str
+) -> None:
+    """As while another server takes over: READONLY and UNBLOCKED, MASTERDOWN, NOAUTH."""
+    url = urlsplit(redis_url)
+    admin = redis.Redis(host=str(url.hostname), port=int(url.port or 0))
+    worker = start_worker("--concurrency", "1", BROKER=redis_url)
+    ended(tasks, tasks.submit_task("gc", realm=SYSTEM_REALM, subject="before").id)
+    for refuse, recover in (
+        (["REPLICAOF 127.0.0.1 1"], ["REPLICAOF NO ONE"]),
+        (["CONFIG SET replica-serve-stale-data no", "REPLICAOF 127.0.0.1 1"], ["REPLICAOF NO ONE"]),
+        (["CONFIG SET requirepass secret", "AUTH secret", "CLIENT KILL TYPE normal SKIPME yes"], ["CONFIG SET requirepass ''"]),
+    ):
+        said = len(worker.said)
+        for command in refuse:
+            admin.execute_command(*command.split())
+        task = tasks.submit_task("gc", realm=SYSTEM_REALM, subject=refuse[0]).id
+        wait_for(lambda said=said: "the due tasks could not be looked at" in worker.said[said:], why=lambda: worker.said)  # type: ignore[misc]
+        for command in recover:
+            admin.execute_command(*command.replace("''", "").split(" "))
+        ended(tasks, task)
+        assert worker.process.poll() is None, worker.said
 
 
 def test_1500_waiting_tasks_are_a_few_messages(redis_url: str) -> None:

@@ -296,7 +296,13 @@ class RedisRequestQueue:
         except exceptions.OutOfMemoryError as fault:
             raise StoreFullError(f"the broker {place} is full, no request was taken: {fault}") from fault
         except (exceptions.RedisError, OperationalError, OSError) as fault:
+            self._forget_connections()
             raise UnavailableError(f"the broker {place} does not do what it is asked: {without_logins(str(fault))}") from fault
+
+    def _forget_connections(self) -> None:
+        """Close the idle connections: a Redis that became a replica keeps them open, and new ones lead to the primary."""
+        if "_client" in self.__dict__:
+            self._client.connection_pool.disconnect(inuse_connections=False)
 
 
 def _encode(request: QueuedRequest) -> bytes:
