@@ -1,4 +1,4 @@
-"""Maintenance: what a sweep decides and deletes, what a purge deletes, what marking reads, and the memory that it takes.
+"""Maintenance: what a sweep decides and deletes, what a purge deletes, what marking reads, the memory that it takes, and waiting tasks.
 
 Run it with ``make bench SUITE=maintenance``; ``--quick`` is small and shows that it works, ``--backends=memory,sqlite`` and
 ``--only=sweep,pack`` measure some only, ``--into=FOLDER`` keeps the figures there.
@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import task_queue
 from benchmarks.disk import working_folder
 from benchmarks.floor import Floor
 from benchmarks.litter import CATALOG, REALM, Litter, ShiftedClock, littered
@@ -29,7 +30,7 @@ from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectKey, Store, open_store
 
 SUITE = "maintenance"
-PARTS = ("sweep", "purge", "mark", "branches", "memory", "pack")
+PARTS = ("sweep", "purge", "mark", "branches", "memory", "pack", "tasks")
 DAY = 24 * 3600.0
 MIB = 1024 * 1024
 WHOLE = "whole collection"
@@ -46,6 +47,8 @@ class Scale:
     rounds: int
     branches: tuple[int, ...]
     """Branches of the realms that are collected after half of them were made since the last collection."""
+    tasks: int = 10_000
+    """Due tasks that wait at once."""
 
     @property
     def largest(self) -> int:
@@ -53,7 +56,7 @@ class Scale:
 
 
 FULL = Scale(sizes=(10_000, 100_000, 1_000_000), littered=100_000, rounds=3, branches=(100, 1000, 4000))
-QUICK = Scale(sizes=(200, 1000), littered=400, rounds=1, branches=(20, 60))
+QUICK = Scale(sizes=(200, 1000), littered=400, rounds=1, branches=(20, 60), tasks=300)
 
 
 def main(arguments: list[str]) -> int:
@@ -68,6 +71,8 @@ def main(arguments: list[str]) -> int:
             rows += measure(place, scale, options, curves)
         if options.wants("pack") and others_are_there():
             rows += list(packs(folder, scale, rows))
+        if options.wants("tasks"):
+            rows += task_queue.messages(folder, 150 if options.is_quick else 1500)
     print(show(rows))
     settings = {
         "sizes": scale.sizes,
@@ -94,6 +99,8 @@ def measure(place: Place, scale: Scale, options: Options, curves: list[Curve]) -
         yield from marks(place, scale)
     if options.wants("branches") and place.is_shared:
         yield from branches(place, scale)
+    if options.wants("tasks"):
+        yield from task_queue.looks(place, scale.tasks, scale.rounds)
     if options.wants("memory") and place.is_shared:
         if not options.wants("sweep"):
             _made(place, _name(scale.largest, FEW), scale.largest, FEW)

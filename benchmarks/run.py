@@ -52,6 +52,7 @@ NO_SUITES = (
     "table_rivals",
     "table_writers",
     "tables",
+    "task_queue",
     "timing",
     "trees",
 )

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Make .venv, and see that the named programs are there:
-#   scripts/setup.sh [java] [duckdb] [redis] [postgresql] [kubectl] [iceberg_engine] [engines] [nginx] [browser] [spark_classes] [contenders]
+#   scripts/setup.sh [java] [duckdb] [redis] [postgresql] [kubectl] [iceberg_engine] [engines] [nginx] [shells] [browser] [spark_classes] [contenders]
 #                    [trino] [flink] [keycloak] [chdb] [iceberg_rust] [iceberg_go]
 # Safe to repeat. What is missing is installed by apt where that is possible (as root); otherwise one sentence says what to do.
 set -euo pipefail
@@ -403,6 +403,15 @@ need_nginx() {
 }
 
 has_nginx() { "$tools/nginx/usr/sbin/nginx" -v >/dev/null 2>&1; }
+
+# Shells whose completion tests try, 20 MB. Those of a shell that cannot be had are skipped.
+need_shells() {
+    local shell
+    for shell in zsh fish; do
+        command -v "$shell" >/dev/null 2>&1 || install_by_apt "$shell" ||
+            say "tests of completion in $shell will be skipped: it is missing, for example the Debian package $shell"
+    done
+}
 
 is_linux_on_x86_64() { [ "$(uname -sm)" = "Linux x86_64" ]; }
 

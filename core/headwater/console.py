@@ -28,8 +28,9 @@ from headwater.clock import Micros, as_text
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError
 from headwater.exits import exit_code
 from headwater.extras import missing_extra
+from headwater.redaction import inert_cell, printable
 from headwater.settings import duration_text, parse_duration
-from headwater.terminal import columns_of, erase_line, has_colors, is_terminal, printable
+from headwater.terminal import columns_of, erase_line, has_colors, is_terminal
 from headwater.text_tables import PLAIN, TextLayout, result_lines, text_table
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -470,8 +471,14 @@ class ResultView(Generic[T]):
 
 
 def count_text(count: int, noun: str) -> str:
-    """Format a count with its noun: ``1 table``, ``2 tables``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """Format a count with its noun: ``1 table``, ``2 tables``, ``2 entries``, ``2 branches``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {_plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
 
 
 def bytes_text(count: float) -> str:
@@ -485,7 +492,10 @@ def bytes_text(count: float) -> str:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], heads: Sequence[str], *, has_heads: bool = True) -> str:
-    """Rows as CSV: the names of all fields, then a line a row. What is nested is JSON in its cell, null an empty cell."""
+    """Rows as CSV: the names of all fields, then a line a row. What is nested is JSON in its cell, null an empty cell.
+
+    A text that a spreadsheet would compute begins with an apostrophe, which spreadsheets take for the mark of a text.
+    """
     lines = [heads] if has_heads and heads else []
     return "".join(map(_csv_line, [*lines, *([_csv_cell(row.get(head)) for head in heads] for row in rows)]))
 
@@ -499,7 +509,7 @@ def _csv_line(cells: Sequence[str]) -> str:
 def _csv_cell(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return inert_cell(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def json_text(data: Any) -> str:

@@ -69,6 +69,10 @@ class UnavailableError(HeadwaterError):
     """The call had no effect: try again later."""
 
 
+class InterruptedWorkError(UnavailableError):
+    """A signal asked this process to end, and the work was handed back: it goes on where somebody takes it up again."""
+
+
 class StoreFullError(UnavailableError):
     """The call had no effect because there is no space left: free some, then try again."""
 

@@ -23,6 +23,7 @@ from headwater.errors import (
     ConflictError,
     CorruptionError,
     HeadwaterError,
+    InterruptedWorkError,
     NotFoundError,
     RefusedError,
     SwapConflictError,
@@ -30,15 +31,17 @@ from headwater.errors import (
     UnknownOutcomeError,
 )
 
-__all__ = ["DIFFERENCES", "FINDINGS", "FORCED", "exit_code", "stop_at_signals"]
+__all__ = ["DIFFERENCES", "FINDINGS", "FORCED", "INTERRUPTED", "exit_code", "stop_at_signals"]
 
 FINDINGS = 8
 DIFFERENCES = 9
 """Of a comparison that found some. `diff` and `kubectl diff` say 1, which is a bug here."""
+INTERRUPTED = 130
 FORCED = 128
 """What is added to the number of a signal that ends a process at once."""
 
 _CODES: tuple[tuple[type[HeadwaterError], int], ...] = (
+    (InterruptedWorkError, INTERRUPTED),
     (UnknownOutcomeError, 7),
     (NotFoundError, 3),
     (UnavailableError, 4),

@@ -11,7 +11,7 @@ __all__ = ["missing_extra"]
 _EXTRAS = {
     "aiohttp": "operator",
     "billiard": "workers",
-    "botocore": "sts",
+    "botocore": "lake",
     "bson": "mongodb",
     "celery": "workers",
     "fastavro": "lake",

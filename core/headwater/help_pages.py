@@ -6,6 +6,7 @@ To ask the commands themselves takes a second, for each brings along what it doe
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import click
 
-__all__ = ["FILE", "describe_commands", "print_help", "render_help"]
+__all__ = ["COMPLETE_VARIABLE", "FILE", "describe_commands", "print_help", "render_help"]
 
+COMPLETE_VARIABLE = "_HEADWATER_COMPLETE"
+"""Set while a shell asks for completions, by command lines that may have no word: Click's own name for it."""
 FILE = Path(__file__).with_name("help_pages.json")
 _HELP = ("-h", "--help")
 _PROGRAM = "headwater"
@@ -27,8 +30,10 @@ _DEEPEST = 2
 def print_help(words: Sequence[str]) -> int | None:
     """Print the help that a command line asks for, or that it gets for naming no command. Returns the exit code.
 
-    None: it asks for something else, or cannot be understood without the commands.
+    None: it asks for something else, such as completions, or cannot be understood without the commands.
     """
+    if COMPLETE_VARIABLE in os.environ:
+        return None
     is_asked = bool({*words} & {*_HELP})
     if not is_asked and (len(words) > _DEEPEST or any(word.startswith("-") for word in words)):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -14,6 +15,7 @@ from typing import Any, TextIO
 
 import structlog
 
+from headwater.redaction import printable
 from headwater.settings import Settings, variable_of
 
 __all__ = ["LEVELS", "is_log_json", "log_to_stderr"]
@@ -83,14 +85,31 @@ def _log_what_nobody_caught() -> None:
     threading.excepthook = log_thread
 
 
+def _escape_texts(_logger: Any, _method: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Escape what a terminal would obey: many values are what a client sent, such as its User-Agent.
+
+    JSON escapes it by itself, and so does the representation of what is no text.
+    """
+    return {name: _printable_lines(value) if isinstance(value, str) else value for name, value in line.items()}
+
+
+def _printable_lines(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _write_traceback(output: TextIO, trace: Any) -> None:
+    """Write a traceback line by line, without the values of variables, which would show secrets: the default where `rich` is installed."""
+    text = io.StringIO()
+    structlog.dev.plain_traceback(text, trace)
+    output.write(_printable_lines(text.getvalue()))
+
+
 def _formatter(settings: Settings, shared: list[structlog.typing.Processor]) -> logging.Formatter:
     last: list[structlog.typing.Processor]
     if settings.log_format == "json":
         last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
-        # a traceback that shows the values of variables would show secrets; it is the default where `rich` is installed
-        plain = structlog.dev.plain_traceback
-        last = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
+        last = [_escape_texts, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_write_traceback)]
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last]
     )

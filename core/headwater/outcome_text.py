@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headwater.console import bytes_text, count_text
-from headwater.terminal import printable
+from headwater.redaction import printable
 
 
 def has_findings(kind: str, outcome: Mapping[str, Any]) -> bool:
@@ -90,7 +90,7 @@ def _expiry_lines(outcome: Mapping[str, Any]) -> list[str]:
 
 _EXPIRED = {
     "snapshots": "snapshot",
-    "refs": "branch or tag",
+    "refs": "reference",
     "logEntries": "log entry",
     "logFiles": "metadata file",
 }

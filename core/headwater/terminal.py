@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import sys
 import threading
 import time
@@ -29,8 +28,6 @@ _REDRAW_SECONDS = 0.1
 _PLAIN_SECONDS = 10.0
 _QUIET_SECONDS = 0.3
 _ERASE = "\r\x1b[K"
-_OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Controls, line separators, marks of direction, and halves of characters, which cannot be written."""
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -85,14 +82,6 @@ def shortened(text: str, width: int) -> str:
     room = max(width - 1, 0)
     ends = itertools.accumulate(map(_character_width, text))
     return "".join(character for character, end in zip(text, ends, strict=True) if end <= room) + "…"
-
-
-def printable(text: str) -> str:
-    """A text in which every character that a terminal obeys instead of showing it is written as ``\\x1b``.
-
-    Who may write into a catalog must not move the cursor of who reads it, or turn the direction of what stands beside.
-    """
-    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def span_text(seconds: float) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.terminal import paint_state, printable, shortened, text_width
+from headwater.redaction import printable
+from headwater.terminal import paint_state, shortened, text_width
 
 _GAP = "   "
 _WHOLE = 20

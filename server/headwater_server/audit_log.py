@@ -5,12 +5,12 @@ It tells no header, no body and no secret. Where no file is named, the access lo
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import structlog
 
 from headwater.clock import Clock
@@ -41,7 +41,7 @@ class AuditLog:
         if self._append is None or record.is_probe:
             return
         try:
-            self._append(msgspec.json.encode(audit_entry(record)) + b"\n")
+            self._append(json.dumps(audit_entry(record)).encode() + b"\n")  # ASCII: what a terminal obeys is escaped
         except (OSError, ValueError):  # ValueError: standard output was closed
             log.error("a line of the audit log was not written", file=self._name, exc_info=True)
 

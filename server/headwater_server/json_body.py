@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from headwater.errors import RefusedError
+from headwater.typed_values import convert
 from headwater_server.error_answers import ProtocolError
 
 DEPTH_LIMIT: Final = 200
@@ -130,7 +131,7 @@ def convert_body(value: Any, kind: Any) -> Any:
     raises        RefusedError with the path of the first element that does not fit
     """
     try:
-        return msgspec.convert(value, kind)
+        return convert(value, kind)
     except msgspec.ValidationError as fault:
         raise RefusedError(fault_text(fault, "the body")) from None
 
@@ -141,7 +142,7 @@ def convert_query(parameters: dict[str, str | list[str]], kind: Any) -> Any:
     raises        RefusedError with the name of the first parameter that does not fit
     """
     try:
-        return msgspec.convert(parameters, kind, strict=False)
+        return convert(parameters, kind, strict=False)
     except msgspec.ValidationError as fault:
         raise RefusedError(_with_choices(fault_text(fault, "the query"), kind)) from None
 

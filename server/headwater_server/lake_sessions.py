@@ -17,6 +17,7 @@ from headwater.catalogs import CatalogDefinition
 from headwater.errors import HeadwaterError, NotFoundError
 from headwater.iceberg import StorageFile, StorageOptions, TableStorage
 from headwater.iceberg_catalog import IcebergCatalog, LakeAccess, allow_all, hidden_catalog_error
+from headwater.typed_values import json_decoder
 from headwater_server.audit_trail import current_trail
 from headwater_server.call import Call, ServedStore
 from headwater_server.caller import Caller
@@ -47,7 +48,7 @@ class _LocatedDocument(msgspec.Struct, frozen=True):
         ]
 
 
-_LOCATED = msgspec.json.Decoder(_LocatedDocument)
+_LOCATED = json_decoder(_LocatedDocument)
 
 
 @dataclass(frozen=True, slots=True)

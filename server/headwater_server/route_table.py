@@ -11,6 +11,7 @@ from typing import Any, Final, get_origin
 import msgspec
 
 from headwater.errors import HeadwaterError
+from headwater.typed_values import build_type
 from headwater_server.call import Handler, ServedStore
 
 _METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
@@ -186,7 +187,7 @@ class RouteTable:
         assert len(set(names)) == len(names), f"two routes of {mount} share a name"
         for route in routes:
             for kind in (route.query, route.body):
-                msgspec.json.Decoder(kind)  # msgspec learns a type at its first use, and cannot do so in two threads at once
+                build_type(kind)  # a wrong declaration is found at the start, not by a request
             for template in (route.template, *route.also):
                 self._root.add_route(_segments(self.mount + template), route, ())
 

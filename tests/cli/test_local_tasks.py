@@ -11,7 +11,8 @@ import pytest
 
 from headwater import Store
 from headwater.cli.cli_session import print_note
-from headwater.errors import FencedError, NotFoundError, RefusedError, UnavailableError
+from headwater.errors import FencedError, InterruptedWorkError, NotFoundError, RefusedError, UnavailableError
+from headwater.exits import exit_code
 from headwater.jobs.local_tasks import TaskAudience, run_task_here
 from headwater.store import ObjectId, id_text
 from headwater.tasks import LeaseWatch, TaskLease, TaskNotReadyError, TaskQueue
@@ -59,12 +60,25 @@ def test_command_told_to_end_hands_its_task_back(store: Store, task_id: ObjectId
         raise AssertionError("the check lets it go on")
 
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(UnavailableError, match="was handed back: the command line received SIGTERM"):
+    with pytest.raises(InterruptedWorkError, match="was handed back: the command line received SIGTERM") as interrupted:
         run_task_here(AUDIENCE, store, task_id, work)
+    assert exit_code(interrupted.value) == 130
 
     task = TaskQueue(store).read_task(task_id).value
     assert (task.state, task.failures, task.attempts[-1].outcome) == ("WAITING", 0, "HANDED_BACK")
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_work_whose_jvm_ends_by_the_same_signal_is_handed_back(store: Store, task_id: ObjectId) -> None:
+    def work(claim: TaskLease) -> dict[str, Any]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise UnavailableError("the Spark job failed: its JVM is gone")
+
+    with pytest.raises(InterruptedWorkError, match="received SIGTERM"):
+        run_task_here(AUDIENCE, store, task_id, work)
+
+    task = TaskQueue(store).read_task(task_id).value
+    assert (task.state, task.failures, task.attempts[-1].outcome) == ("WAITING", 0, "HANDED_BACK")
 
 
 def test_work_that_has_to_wait_is_left_to_a_worker(store: Store, task_id: ObjectId) -> None:

@@ -19,7 +19,7 @@ from headwater import terminal
 from headwater.cli import main
 from headwater.cli.cli_session import CliSession, print_note
 from headwater.cli.comparison_text import fitted
-from headwater.console import ConsoleSession, ResultView, ViewField, csv_text
+from headwater.console import ConsoleSession, ResultView, ViewField, count_text, csv_text
 from headwater.outcome_text import outcome_lines
 from headwater.store import Store
 from headwater.tasks import TaskQueue
@@ -347,3 +347,11 @@ def test_characters_that_the_locale_lacks_are_written_as_escapes(
     written.flush()
 
     assert json.loads(cast(io.BytesIO, written.buffer).getvalue())["properties"]["owner"] == "日本"
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"),
+    [(1, "log entry", "1 log entry"), (77, "log entry", "77 log entries"), (2, "branch", "2 branches"), (0, "key", "0 keys")],
+)
+def test_counts_have_their_plural(count: int, noun: str, text: str) -> None:
+    assert count_text(count, noun) == text

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import botocore.session
 import pyarrow.fs
 import pytest
 
@@ -81,6 +82,30 @@ def test_file_is_written_read_and_deleted(storage: TableStorage, place: str) -> 
         storage.delete(file)
 
     assert (before, read, there, storage.exists(file)) == (False, b"text", True, False)
+
+
+def test_deletion_leaves_no_object_behind(storage: TableStorage, endpoint: str, place: str) -> None:
+    """pyarrow's own deletion stores an empty object in the place of the folder."""
+    files = [f"{place}/data/{name}" for name in ("a.parquet", "ü [b]*%20.parquet")]
+    for file in files:
+        storage.write_new(file, b"text")
+    assert len(keys_below(endpoint, place)) == 2
+    for file in files:
+        storage.delete(file)
+
+    assert keys_below(endpoint, place) == []
+
+
+def keys_below(endpoint: str, place: str) -> list[str]:
+    client = botocore.session.Session().create_client(
+        "s3",
+        region_name="us-east-1",
+        endpoint_url=endpoint,
+        aws_access_key_id=S3_LOGIN["access-key-id"],
+        aws_secret_access_key=SECRET,
+    )
+    listed = client.list_objects_v2(Bucket="lake", Prefix=place.removeprefix("s3://lake/"))
+    return [entry["Key"] for entry in listed.get("Contents", ())]
 
 
 def test_large_file_is_written_whole(storage: TableStorage, place: str) -> None:

@@ -187,12 +187,12 @@ def test_failed_merge_tells_real_conflicts_alone():
         {
             "key": {"elements": ["ns", "b"]},
             "mergeBehavior": "NORMAL",
-            "conflict": {"conflictType": "VALUE_DIFFERS", "key": {"elements": ["ns", "b"]}, "message": "ns.b differs"},
+            "conflict": {"conflictType": "VALUE_DIFFERS", "key": {"elements": ["ns", "b"]}, "message": "ns.b: differs"},
         },
         {
             "key": {"elements": ["ns"]},
             "mergeBehavior": "NORMAL",
-            "conflict": {"conflictType": "NAMESPACE_ABSENT", "key": {"elements": ["ns"]}, "message": "ns would be needed"},
+            "conflict": {"conflictType": "NAMESPACE_ABSENT", "key": {"elements": ["ns"]}, "message": "ns: would be needed"},
         },
     ]
 

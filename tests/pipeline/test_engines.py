@@ -30,6 +30,22 @@ def test_process_does_it_without_java(tmp_path: Path) -> None:
     assert str(find_engine(Settings(), environment={"PATH": str(tmp_path)})) == "process (Java is missing)"
 
 
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"SPARK_REMOTE": "sc://localhost:15002"}, "SPARK_REMOTE asks for Spark Connect"),
+        ({"SPARK_CONNECT_MODE_ENABLED": "1"}, "SPARK_CONNECT_MODE_ENABLED asks for Spark Connect"),
+        ({"SPARK_API_MODE": "connect"}, "SPARK_API_MODE asks for Spark Connect"),
+    ],
+)
+def test_process_does_it_in_the_environment_of_spark_connect(java: Path, variables: dict[str, str], told: str) -> None:
+    engine = find_engine(Settings(), environment={"PATH": str(java)} | variables)
+
+    assert not engine.is_spark
+    assert engine.reason.startswith(told)
+    assert find_engine(Settings(spark_master="sc://spark"), environment={"PATH": str(java)}).reason.endswith("name a cluster")
+
+
 def test_spark_can_be_turned_off(java: Path) -> None:
     assert str(find_engine(Settings(spark_master="off"), environment={"PATH": str(java)})) == "process (spark_master is off)"
 

@@ -82,6 +82,7 @@ def test_dropped_table_in_a_bucket_is_purged(
 
     assert task.state is TaskState.SUCCEEDED, task.error
     assert len(before) > 10 and names(bucket) == []
+    assert bucket.get_file_info(pyarrow.fs.FileSelector("lake", recursive=True)) == [], "no object in the place of a folder"
 
 
 def test_worker_without_options_deletes_nothing(

@@ -10,7 +10,7 @@ import pytest
 from fake_clock import FakeClock
 from headwater.errors import FencedError
 from headwater.store import ObjectId, Store
-from headwater.tasks import AttemptEnd, LeaseExpiry, LeaseVerdict, LeaseWatch, TaskLease, TaskQueue, TaskState
+from headwater.tasks import AttemptEnd, DueWindow, LeaseExpiry, LeaseVerdict, LeaseWatch, TaskLease, TaskQueue, TaskState
 
 
 def test_claimed_task_runs(tasks: TaskQueue, waiting: ObjectId) -> None:
@@ -45,6 +45,24 @@ def test_due_tasks_are_claimable_the_longest_due_first(tasks: TaskQueue, watch: 
     tasks.submit_task("gc", realm="c", due=clock.now() + 1)
 
     assert [found.id for found in tasks.find_claimable(watch)] == [first, second]
+
+
+def test_looks_of_a_window_go_through_all_due_tasks(tasks: TaskQueue, watch: LeaseWatch) -> None:
+    ids = [tasks.submit_task("gc", realm=f"realm-{number}").id for number in range(5)]
+    window = DueWindow(2)
+    looks = [[found.id for found in tasks.find_claimable(watch, window=window)] for _ in range(4)]
+
+    assert looks == [ids[:2], ids[2:4], ids[4:], ids[:2]]
+
+
+def test_running_task_is_watched_beyond_the_window(tasks: TaskQueue, watch: LeaseWatch, clock: FakeClock) -> None:
+    first, *_ = (tasks.submit_task("gc", realm=f"realm-{number}").id for number in range(9))
+    tasks.claim_task(first, "worker-1")
+    window = DueWindow(2)
+    tasks.find_claimable(watch, window=window)
+    clock.advance(61)
+
+    assert first in [found.id for found in tasks.find_claimable(watch, window=window)]
 
 
 def test_running_task_is_claimable_after_a_lease_of_silence(

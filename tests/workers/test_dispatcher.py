@@ -16,20 +16,45 @@ from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, open_store
 from headwater.tasks import LeaseExpiry, TaskQueue, TaskState
-from headwater_workers.dispatcher import FILE_TABLES_SECONDS, Dispatcher, DispatcherThread
+from headwater_workers.dispatcher import FILE_TABLES_SECONDS, WAITING_A_CHILD, Dispatcher, DispatcherThread
 from lakes import make_realm
 
 Sent = list[tuple[ObjectId, str | None]]
 
 
-@pytest.fixture
-def sent() -> Sent:
-    return []
+class Mailbox:
+    """A broker: all messages that were sent, and how many of them nobody has taken."""
+
+    def __init__(self) -> None:
+        self.sent: Sent = []
+        self.waiting = 0
+
+    def send(self, task_id: ObjectId, token: str | None) -> None:
+        self.sent.append((task_id, token))
+        self.waiting += 1
+
+    def count_waiting(self) -> int:
+        return self.waiting
+
+    def take(self) -> ObjectId:
+        """The task of the message that has waited longest."""
+        self.waiting -= 1
+        return self.sent[-1 - self.waiting][0]
 
 
 @pytest.fixture
-def make_dispatcher(store: Store, sent: Sent) -> Callable[[], Dispatcher]:
-    return lambda: Dispatcher(store, lambda task_id, token: sent.append((task_id, token)), kinds={"gc"})
+def mailbox() -> Mailbox:
+    return Mailbox()
+
+
+@pytest.fixture
+def sent(mailbox: Mailbox) -> Sent:
+    return mailbox.sent
+
+
+@pytest.fixture
+def make_dispatcher(store: Store, mailbox: Mailbox) -> Callable[[], Dispatcher]:
+    return lambda: Dispatcher(store, mailbox, children=5, kinds={"gc"})
 
 
 @pytest.fixture
@@ -44,7 +69,7 @@ def test_due_task_is_sent(dispatcher: Dispatcher, waiting: ObjectId, sent: Sent)
 
 
 def test_new_file_table_gets_its_collection(store: Store, tasks: TaskQueue, clock: FakeClock) -> None:
-    dispatcher = Dispatcher(store, lambda task_id, token: None, kinds={COLLECT_FILES})
+    dispatcher = Dispatcher(store, Mailbox(), children=1, kinds={COLLECT_FILES})
     dispatcher.step()
     rows = RealmRegistry(store).open_realm(make_realm(store).id)
     FileTables(rows, lambda scope: None).create_table(
@@ -134,6 +159,53 @@ def test_many_dispatchers_do_no_harm(
     assert sum(claim is not None for claim in claims) == 1
 
 
+def test_more_tasks_wait_than_messages(make_dispatcher: Callable[[], Dispatcher], tasks: TaskQueue, mailbox: Mailbox) -> None:
+    for number in range(30):
+        tasks.submit_task("gc", realm=f"realm-{number}")
+    two = (make_dispatcher(), make_dispatcher())
+    most = 0
+    for _ in range(3):
+        for dispatcher in two:
+            dispatcher.step()
+            most = max(most, mailbox.waiting)
+
+    assert most == WAITING_A_CHILD * 5
+
+
+def test_room_in_the_broker_is_filled_again_between_looks(dispatcher: Dispatcher, tasks: TaskQueue, mailbox: Mailbox) -> None:
+    submitted = [tasks.submit_task("gc", realm=f"realm-{number}").id for number in range(14)]
+    assert dispatcher.step()
+    for _ in range(3):
+        tasks.claim_task(mailbox.take(), "worker-1")
+    assert dispatcher.refill(), "one more waits for room"
+
+    assert [task_id for task_id, _ in mailbox.sent] == submitted[:13]
+
+
+def test_tasks_that_others_claimed_get_no_message(dispatcher: Dispatcher, tasks: TaskQueue, mailbox: Mailbox) -> None:
+    submitted = [tasks.submit_task("gc", realm=f"realm-{number}").id for number in range(12)]
+    dispatcher.step()
+    for task_id in submitted[:11]:
+        tasks.claim_task(task_id, "another's worker")
+    mailbox.waiting = 0
+    assert not dispatcher.refill()
+
+    assert [task_id for task_id, _ in mailbox.sent[10:]] == submitted[11:]
+
+
+def test_task_behind_many_that_are_left_alone_is_found(
+    make_dispatcher: Callable[[], Dispatcher], tasks: TaskQueue, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater_workers.dispatcher.DUE_AT_ONCE", 4)
+    for number in range(9):
+        tasks.submit_task("brew", realm=f"realm-{number}")
+    known = tasks.submit_task("gc", realm="acme").id
+    dispatcher = make_dispatcher()
+    found = [dispatcher.step() or len(mailbox.sent) for _ in range(3)]
+
+    assert (found, mailbox.sent) == ([0, 0, 1], [(known, None)])
+
+
 def test_old_tasks_are_forgotten_by_the_way(
     dispatcher: Dispatcher, tasks: TaskQueue, waiting: ObjectId, clock: FakeClock
 ) -> None:
@@ -158,7 +230,7 @@ def test_one_collection_of_the_system_realm_waits_for_its_week(
 def test_outage_and_its_end_are_logged_once(settings: Settings, clock: FakeClock) -> None:
     faults = FaultyBackend(open_store("memory://").backend)
     store = Store(faults, url="memory://", settings=settings, clock=clock)
-    thread = DispatcherThread(Dispatcher(store, lambda *_: None, kinds=()), wait_seconds=0.001, also=lambda: None)
+    thread = DispatcherThread(Dispatcher(store, Mailbox(), children=1, kinds=()), wait_seconds=0.001, also=lambda: None)
     faults.fail("read_references", times=20)
     with capture_logs() as logs:
         thread.start()

@@ -11,7 +11,7 @@ from kombu import Connection
 from headwater.errors import RefusedError
 from headwater.settings import Settings
 from headwater.store import ObjectId
-from headwater_workers.celery_app import LOOK, Broker, broker_of, make_app, send_look
+from headwater_workers.celery_app import LOOK, Broker, LookMessages, broker_of, make_app
 
 FILE = Settings(store="sqlite:///store.db")
 
@@ -37,7 +37,7 @@ def take_all(broker: Broker) -> list[dict[str, object]]:
 
 
 def test_message_names_the_task_and_nothing_else(broker: Broker) -> None:
-    send_look(make_app(FILE, broker), ObjectId(0xABC), "token")
+    LookMessages(make_app(FILE, broker)).send(ObjectId(0xABC), "token")
 
     assert take_all(broker) == [{"task": LOOK, "args": ["0000000000000abc", "token"]}]
 
@@ -45,7 +45,7 @@ def test_message_names_the_task_and_nothing_else(broker: Broker) -> None:
 def test_messages_come_in_their_order(broker: Broker) -> None:
     app = make_app(FILE, broker)
     for number in range(5):
-        send_look(app, ObjectId(number))
+        LookMessages(app).send(ObjectId(number))
 
     assert [int(message["args"][0], 16) for message in take_all(broker)] == [0, 1, 2, 3, 4]  # type: ignore[index]
 
@@ -53,7 +53,7 @@ def test_messages_come_in_their_order(broker: Broker) -> None:
 def test_message_goes_to_one_of_many_readers(broker: Broker) -> None:
     app = make_app(FILE, broker)
     for number in range(40):
-        send_look(app, ObjectId(number))
+        LookMessages(app).send(ObjectId(number))
     with ThreadPoolExecutor(4) as pool:
         taken = [message for found in pool.map(lambda _: take_all(broker), range(4)) for message in found]
 

@@ -45,6 +45,19 @@ def test_wrong_file_is_told_once_and_changes_nothing(folder: ManifestFolder, tmp
     assert told.count(told[-1]) == 1
 
 
+def test_fault_is_known_until_it_is_mended(folder: ManifestFolder, tmp_path: Path) -> None:
+    folder.load()
+    (tmp_path / "wrong.yaml").write_text("kind: [")
+    for _ in range(2):
+        folder.load_or_tell(lambda line: None)
+    fault = folder.fault
+    (tmp_path / "wrong.yaml").unlink()
+    folder.load_or_tell(lambda line: None)
+
+    assert "an earlier state is in force" in fault and "wrong.yaml" in fault
+    assert folder.fault == ""
+
+
 def test_wrong_file_at_the_start_is_refused(folder: ManifestFolder, tmp_path: Path) -> None:
     (tmp_path / "wrong.yaml").write_text("kind: [")
 

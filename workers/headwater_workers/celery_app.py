@@ -7,6 +7,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,12 +107,39 @@ def make_app(settings: Settings, broker: Broker) -> Celery:
     return app
 
 
-def send_look(app: Celery, task_id: ObjectId, token: str | None = None) -> None:
-    """Ask any worker to look at a task.
+class LookMessages:
+    """The messages of a store's queue: each asks any worker to look at a task. For one thread.
 
-    token         the token of a running task whose lease was seen to expire
+    Its connection is closed after each fault: a Redis that became a replica keeps connections open, and a new one leads to the primary.
     """
-    app.send_task(LOOK, args=[id_text(task_id), token], ignore_result=True)
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+        self._connection: Any = None
+
+    def send(self, task_id: ObjectId, token: str | None = None) -> None:
+        """Ask any worker to look at a task.
+
+        token         of a running task whose lease was seen to expire
+        """
+        with self._connected() as connection:
+            self._app.send_task(LOOK, args=[id_text(task_id), token], connection=connection, ignore_result=True)
+
+    def count_waiting(self) -> int:
+        """How many messages no worker has taken yet, whoever sent them."""
+        with self._connected() as connection:
+            return int(connection.default_channel.queue_declare(queue=self._app.conf.task_default_queue).message_count)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        if self._connection is None:
+            self._connection = self._app.connection_for_write()
+        try:
+            yield self._connection
+        except Exception:
+            connection, self._connection = self._connection, None
+            connection.release()
+            raise
 
 
 def _configuration(settings: Settings, broker: Broker) -> dict[str, Any]:
@@ -120,6 +149,9 @@ def _configuration(settings: Settings, broker: Broker) -> dict[str, Any]:
         "broker_transport_options": _transport_options(broker, soft_limit + HARD_LIMIT_AFTER_SECONDS),
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
+        # READONLY, UNBLOCKED, MASTERDOWN and their like, as Redis gives them while another server takes over, are such errors.
+        "broker_channel_error_retry": True,
+        "worker_consumer": "headwater_workers.patient_consumer:PatientConsumer",
         "task_default_queue": broker.queue,
         "task_acks_late": True,
         "task_reject_on_worker_lost": True,

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import structlog
 from billiard.exceptions import SoftTimeLimitExceeded
 
-from headwater.errors import DamagedFileError, FencedError, HeadwaterError, NotFoundError, RefusedError
+from headwater.errors import DamagedFileError, FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
 from headwater.expiry import run_expiry
 from headwater.extras import missing_extra
 from headwater.fsck import run_fsck
@@ -151,6 +151,12 @@ def _attempt(store: Store, claim: TaskLease, body: TaskBody) -> None:
     except (RefusedError, NotFoundError, DamagedFileError) as refused:
         error = str(refused)
         _end(lambda: claim.fail_task(error, retry=False), "task failed, and no retry can help", error=error)
+    except UnavailableError as fault:
+        if claim.stop_reason:  # what the work used ends with it, such as a JVM that got the same signal
+            _end(claim.end_stopped, "task stopped", reason=claim.stop_reason, error=str(fault))
+        else:
+            error = str(fault)
+            _end(lambda: claim.fail_task(error), "task failed", error=error)
     except Exception as fault:  # noqa: BLE001 - the door: whatever a body dies of is written into its task, and tried again later
         known = missing_extra(fault) if isinstance(fault, ModuleNotFoundError) else fault
         error = str(known) if isinstance(known, HeadwaterError) else f"{type(fault).__name__}: {fault}"

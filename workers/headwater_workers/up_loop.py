@@ -43,6 +43,8 @@ class ManifestFolder:
         self._known_realms = known_realms
         self._digest = ""
         self.manifests: tuple[Manifest, ...] = ()
+        self.fault = ""
+        """Why ``manifests`` are those of an earlier state of the folder, in one line; empty while they are those of its files."""
 
     def load(self) -> bool:
         """Read the folder if it changed; returns whether it did.
@@ -55,18 +57,23 @@ class ManifestFolder:
         known = self._known_realms()  # where the store does not answer, the change counts as unread
         self._digest = digest
         self.manifests = load_manifests(self._folder, settings=self._settings, known_realms=known)
+        self.fault = ""
         return True
 
-    def load_or_tell(self, tell: Callable[[str], None]) -> bool:
-        """Read a folder that a person is editing if it changed: faults are printed, and only a store that does not answer is raised."""
+    def load_or_tell(self, warn: Callable[[str], None]) -> bool:
+        """Read a folder that a person is editing if it changed: faults are warned of, and only a store that does not answer is raised."""
         try:
             return self.load()
         except (UnavailableError, UnknownOutcomeError):
             raise
         except HeadwaterError as error:
-            for line in str(error).splitlines():
-                tell(line)
-            tell("the manifests stay as they were before")
+            lines = str(error).splitlines()
+            for line in lines:
+                warn(line)
+            warn("the manifests stay as they were before")
+            self.fault = (
+                f"the files have faults, and an earlier state is in force: {lines[0] if lines else type(error).__name__}"
+            )
             return False
 
     def _digest_now(self) -> str:
@@ -92,6 +99,7 @@ class Convergence:
     """Converges a store to a folder of manifests.
 
     tell          prints one line
+    warn          prints one line of what a person should look at; default: ``tell``
     interruption  is asked before each pass, and may end a pause
     """
 
@@ -103,12 +111,15 @@ class Convergence:
         worker: WorkerProcess,
         tell: Callable[[str], None],
         interruption: Interruption | None = None,
+        *,
+        warn: Callable[[str], None] | None = None,
     ) -> None:
         self._store = store
         self._folder = folder
         self._credentials = credentials
         self._worker = worker
         self._tell = tell
+        self._warn = warn or tell
         self._interruption = interruption or Interruption()
         self._told: set[str] = set()
         self._failed = 0
@@ -127,12 +138,12 @@ class Convergence:
         while True:
             self._worker.keep_alive()
             try:
-                self._folder.load_or_tell(self._tell)
+                self._folder.load_or_tell(self._warn)
                 active, _ = self._pass()
                 is_busy = self._is_busy(active, wait_seconds=0)
             except (UnavailableError, UnknownOutcomeError) as fault:
                 if str(fault) != self.trouble:
-                    self._tell(f"{fault}: trying again")
+                    self._warn(f"{fault}: trying again")
                 self.trouble = str(fault)
                 is_busy = False
             else:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -27,7 +27,7 @@ from headwater.monitoring import Health
 from headwater.settings import Settings
 from headwater.store import Store, id_of, open_store
 from headwater.tasks import LeaseExpiry
-from headwater_workers.celery_app import LOOK, Broker, configure_worker_logs, make_app, send_look
+from headwater_workers.celery_app import LOOK, Broker, LookMessages, configure_worker_logs, make_app
 from headwater_workers.dispatcher import Dispatcher, DispatcherThread
 from headwater_workers.file_queue import CommitterGuard, guard_of
 from headwater_workers.liveness import DISPATCHER, Pulse, beat_in_the_main_loop
@@ -75,7 +75,7 @@ def serve_worker(
         )
         closing.enter_context(WorkerProbes(settings, metrics, store, health))
         beat_in_the_main_loop(app, pulse)
-        dispatcher = Dispatcher(store, partial(send_look, app), kinds=TASK_BODIES)
+        dispatcher = Dispatcher(store, LookMessages(app), children=concurrency, kinds=TASK_BODIES)
         thread = DispatcherThread(dispatcher, wait_seconds=settings.dispatch_seconds, also=_before_a_step(pulse, parent))
         guard = guard_of(settings, broker, log_level=log_level)
         _connect(thread, children, pulse, guard)

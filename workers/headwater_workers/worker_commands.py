@@ -144,8 +144,10 @@ def _up(
         with WorkerProcess(
             settings.store, concurrency=concurrency, log_level="warning", broker_folder=broker_folder
         ) as process:
-            convergence = Convergence(store, manifests, FileCredentials(credentials), process, tell, interruption)
-            with _up_probes(settings, store, convergence, process, concurrency, interruption):
+            convergence = Convergence(
+                store, manifests, FileCredentials(credentials), process, tell, interruption, warn=_warner(session)
+            )
+            with _up_probes(settings, store, convergence, manifests, process, concurrency, interruption):
                 if wait_seconds is None:
                     convergence.stay()
                 waiting = convergence.run_once(wait_seconds=wait_seconds)
@@ -159,20 +161,25 @@ def _up_probes(
     settings: Settings,
     store: Store,
     convergence: Convergence,
+    manifests: ManifestFolder,
     process: WorkerProcess,
     concurrency: int,
     interruption: Interruption,
 ) -> WorkerProbes:
     """Health of `up` and of its worker, and metrics of the store."""
     metrics = WorkerMetrics(
-        store, concurrency=concurrency, is_stopping=lambda: interruption.is_asked, realms=settings.worker_metrics_realms
+        store,
+        concurrency=concurrency,
+        is_stopping=lambda: interruption.is_asked,
+        realms=settings.worker_metrics_realms,
+        has_faulty_manifests=lambda: bool(manifests.fault),
     )
 
     def ready() -> dict[str, str]:
         return {
             "process": "it is stopping" if interruption.is_asked else "",
             "worker": "" if process.is_running else "it has ended, and is started again",
-            "manifests": convergence.trouble,
+            "manifests": convergence.trouble or manifests.fault,
         }
 
     return WorkerProbes(settings, metrics, store, Health(convergence.loop_findings, ready))
@@ -229,6 +236,11 @@ def _teller(session: CommandSession) -> Callable[[str], None]:
         return session.say
     configure_worker_logs(session.settings)
     return log.info
+
+
+def _warner(session: CommandSession) -> Callable[[str], None]:
+    """A function that prints what a person should look at, in logs as a warning."""
+    return log.warning if session.settings.log_format == "json" else session.say
 
 
 def _warn_of_unsafe_settings(settings: Settings, tell: Callable[[str], None]) -> None:

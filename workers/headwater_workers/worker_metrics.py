@@ -42,21 +42,36 @@ CONCURRENCY: Final = describe_metric(
     "worker_concurrency", "gauge", "", "Tasks that this worker does at the same time, at most."
 )
 STOPPING: Final = describe_metric("worker_stopping", "gauge", "", "1 from SIGTERM on, else 0.")
-WORKER_CATALOGUE: Final = (CONCURRENCY, STOPPING, *STORE_CATALOGUE)
+MANIFEST_FAULTS: Final = describe_metric(
+    "worker_manifest_faults",
+    "gauge",
+    "",
+    "1 while `headwater up` keeps an earlier state of its manifests, because their files have faults, else 0.",
+)
+WORKER_CATALOGUE: Final = (CONCURRENCY, STOPPING, MANIFEST_FAULTS, *STORE_CATALOGUE)
 _disable_created_metrics: Any = disable_created_metrics  # the library has types only in parts
 
 
 class WorkerMetrics:
     """One registry with all metrics of a worker or of `headwater up`; thread-safe.
 
-    is_stopping   asked at each scrape
+    is_stopping   asked at each scrape, as is ``has_faulty_manifests``
     """
 
-    def __init__(self, store: Store, *, concurrency: int, is_stopping: Callable[[], bool], realms: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        concurrency: int,
+        is_stopping: Callable[[], bool],
+        realms: int,
+        has_faulty_manifests: Callable[[], bool] = lambda: False,
+    ) -> None:
         _disable_created_metrics()  # twice the series for no use
         self._store = store
         self._concurrency = concurrency
         self._is_stopping = is_stopping
+        self._has_faulty_manifests = has_faulty_manifests
         self._figures = StoreMetrics(realms=realms)
         self._figures.count_from(store.clock.now())
         self._counts = UncountedContents()
@@ -94,6 +109,7 @@ class WorkerMetrics:
     def _scraped(self) -> Iterator[Metric]:
         yield gauge(CONCURRENCY, {(): float(self._concurrency)})
         yield gauge(STOPPING, {(): float(self._is_stopping())})
+        yield gauge(MANIFEST_FAULTS, {(): float(self._has_faulty_manifests())})
         yield self._figures.is_up()
         yield from self._figures.collect()
 

@@ -32,6 +32,7 @@ from headwater.errors import CorruptionError, NotFoundError, RefusedError, Unava
 from headwater.realms import REALM_REFERENCES, Realm, RealmFields
 from headwater.store import SYSTEM_KEY, ObjectId, RealmId, StoredObject, id_text, id_time, is_fixed, unknown_pointers_reason
 from headwater.store.stored_objects import decode_object
+from headwater.typed_values import convert, decode_json
 
 ARCHIVE_FORMAT = 1
 FILE_TABLES_FORMAT = 2
@@ -501,14 +502,14 @@ def realm_fields(manifest: ArchiveManifest, name: str) -> RealmFields:
     blank = Realm(id=RealmId(manifest.realm), key=SYSTEM_KEY)
     default = cast(RealmFields, {field: getattr(blank, field) for field in _FIELDS})
     try:
-        return default | msgspec.convert(told, RealmFields)
+        return default | convert(told, RealmFields)
     except msgspec.ValidationError as fault:
         raise CorruptionError(f"archive {name!r}: its realm's definition cannot be read: {fault}") from fault
 
 
 def _decoded(body: bytes, cls: type[M], name: str) -> M:
     try:
-        return msgspec.json.decode(body, type=cls)
+        return decode_json(body, cls)
     except msgspec.MsgspecError as fault:
         raise CorruptionError(
             f"archive {name!r}: its {cls.__name__.removeprefix('Archive').lower()} cannot be read: {fault}"

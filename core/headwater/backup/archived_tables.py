@@ -25,6 +25,7 @@ from headwater.files import (
     TrackedFile,
     group_references,
 )
+from headwater.typed_values import msgpack_decoder
 
 _LENGTH = struct.Struct(">I")
 _TOGETHER = 1000
@@ -129,7 +130,7 @@ def pack_record(record: TableRecord) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-_decoder = msgspec.msgpack.Decoder(TableRecord)
+_decoder = msgpack_decoder(TableRecord)
 
 
 def read_table_records(body: bytes) -> Iterator[TableRecord]:

@@ -23,6 +23,7 @@ from headwater.commits import Head, Transaction, commit_change, complete_operati
 from headwater.errors import CorruptionError, NotFoundError, RefusedError
 from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmReader, RealmStore
+from headwater.typed_values import msgpack_decoder
 
 BY_ROLE = "by-role"
 BY_GRANTEE = "by-grantee"
@@ -30,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]{0,127}")
 _ENTITY_BYTES = 8
 _DIGEST_BYTES = 16
 _PACKED = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(CatalogGrant)
+_DECODER = msgpack_decoder(CatalogGrant)
 _NOTHING = IndexValue(None, b"")
 
 

@@ -26,6 +26,7 @@ import msgspec
 from headwater.errors import CorruptionError, RefusedError
 from headwater.index import IndexValue, after_prefix
 from headwater.store import ObjectId, StoredObject, object_type
+from headwater.typed_values import msgpack_decoder
 
 ELEMENTS_LIMIT = 20
 KEY_CHARACTERS_LIMIT = 500
@@ -142,11 +143,13 @@ def _check(elements: tuple[str, ...]) -> None:
     if not elements:
         raise RefusedError("a content key needs at least one element")
     if len(elements) > ELEMENTS_LIMIT:
-        raise RefusedError(f"content key {list(elements)} has {len(elements)} elements; {ELEMENTS_LIMIT} are allowed")
+        raise RefusedError(
+            f"content key starting {str(elements[0])[:40]!r} has {len(elements)} elements; {ELEMENTS_LIMIT} are allowed"
+        )
     for number, element in enumerate(elements, start=1):
         fault = _fault(element)
         if fault:
-            raise RefusedError(f"content key {list(elements)}: element {number} {fault}")
+            raise RefusedError(f"content key {_shown(elements)}: element {number} {fault}")
     characters = sum(map(len, elements))
     if characters > KEY_CHARACTERS_LIMIT:
         raise RefusedError(
@@ -159,6 +162,11 @@ def _check(elements: tuple[str, ...]) -> None:
             f"content key starting {elements[0][:40]!r} takes {size} bytes in UTF-8, one of them between every two elements; "
             f"{KEY_BYTES_LIMIT} are allowed, and {_longest(elements)}"
         )
+
+
+def _shown(elements: tuple[str, ...]) -> str:
+    """A key in a sentence: each element in a few words."""
+    return str([element if not isinstance(element, str) or len(element) <= 40 else f"{element[:40]}…" for element in elements])
 
 
 def _longest(elements: tuple[str, ...]) -> str:
@@ -176,7 +184,7 @@ def _fault(element: str) -> str:
     if illegal is None:
         return ""
     kind = "control character" if illegal[0] <= "\x7f" else "half of a surrogate pair"
-    return f"({element!r}) contains the {kind} {illegal[0]!r}"
+    return f"({_shown((element,))[1:-1]}) contains the {kind} {illegal[0]!r}"
 
 
 def _unescaped_elements(text: str) -> Iterator[str]:
@@ -322,7 +330,7 @@ def stored_type_of(data: bytes) -> ContentType | int:
 _KNOWN = frozenset(ContentType)
 _NAMES = ", ".join(cls.__name__ for cls in _TYPES)
 _PACKED = msgspec.msgpack.Encoder()
-_DECODERS = {cls: msgspec.msgpack.Decoder(cls) for cls in _TYPES}
+_DECODERS = {cls: msgpack_decoder(cls) for cls in _TYPES}
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 

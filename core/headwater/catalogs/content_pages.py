@@ -33,6 +33,7 @@ from headwater.commits import (
 from headwater.errors import CorruptionError, ExpiredError, RefusedError
 from headwater.index import Index, IndexValue, after_prefix, count_first_bytes
 from headwater.store import ObjectId, id_text
+from headwater.typed_values import msgpack_decoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,7 @@ class ChildToken(msgspec.Struct, frozen=True, array_like=True):
         return token
 
 
-_child_decoder = msgspec.msgpack.Decoder(ChildToken)
-"""Made here, and not by the threads that meet the first token at once: msgspec does not stand that."""
+_child_decoder = msgpack_decoder(ChildToken)
 
 
 def child_place(

@@ -20,6 +20,7 @@ from headwater.commits import Commit, Head, decode_token, encode_token
 from headwater.errors import RefusedError
 from headwater.settings import check_count
 from headwater.store import ObjectId
+from headwater.typed_values import msgpack_decoder
 
 _FORMAT = b"\x05"
 _READ_TOGETHER = 100
@@ -64,8 +65,7 @@ class RefToken(msgspec.Struct, frozen=True, array_like=True):
         return token
 
 
-_decoder = msgspec.msgpack.Decoder(RefToken)
-"""Made here, and not by the threads that meet the first token at once: msgspec does not stand that."""
+_decoder = msgpack_decoder(RefToken)
 
 
 def read_ref_page(

@@ -24,10 +24,11 @@ from headwater.files import FileTable, open_file_table
 from headwater.files.open_references import open_file_references
 from headwater.logs import is_log_json
 from headwater.realms import RealmRegistry
+from headwater.redaction import printable
 from headwater.settings import Settings, unknown_variables
 from headwater.store import SYSTEM_REALM, ObjectId, ReadableRows, Store, id_text, open_store, parse_url
 from headwater.store.overlay import open_dry_store
-from headwater.terminal import end_line, erase_line, is_terminal, printable, show_line
+from headwater.terminal import end_line, erase_line, is_terminal, show_line
 from headwater.throttle import ProgressCallback, no_progress
 
 log = structlog.get_logger(__name__)

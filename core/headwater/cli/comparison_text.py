@@ -9,7 +9,8 @@ from headwater.catalogs import KeyComparison, KeySide, SideCommit
 from headwater.cli.cli_session import identifier
 from headwater.console import count_text, text_field, time_field
 from headwater.iceberg.metadata_changes import FacetChange, SnapshotFacts
-from headwater.terminal import printable, shortened
+from headwater.redaction import printable
+from headwater.terminal import shortened
 
 WIDTH = 100
 """Columns that a line has at most; names of keys are never cut."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-COMPLETE_VARIABLE = "_HEADWATER_COMPLETE"
-"""What tells the program that a shell asks for completions: click's own name for it."""
+from headwater.help_pages import COMPLETE_VARIABLE
+
 _SHELLS = ("bash", "zsh", "fish")
 _BASH_WORDS = """\
 # an address such as acme/lake@dev is one word

@@ -14,8 +14,8 @@ from headwater.console import ResultView, ViewField, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.fsck import FsckFinding, RepairStep, check_store, is_bad, plan_repairs, repair_realm
+from headwater.redaction import printable
 from headwater.store import Store
-from headwater.terminal import printable
 
 FINDING: ResultView[FsckFinding] = ResultView(
     "finding",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from headwater.api.manifest_work import ManifestDifference, compare_manifests, read_manifests
 from headwater.cli.apply_command import APPLIED, carry_out, credentials_option, given_manifests, manifests_option
@@ -16,6 +15,7 @@ from headwater.console import ResultView, ViewField, list_of, prints
 from headwater.errors import RefusedError
 from headwater.exits import DIFFERENCES
 from headwater.reconcile import FieldDifference, FileCredentials, UnwrittenCredentials, as_deletion
+from headwater.typed_values import decode_json
 
 _NOTHING = "nothing is left to delete"
 
@@ -78,7 +78,7 @@ def _field_lines(difference: FieldDifference) -> Iterator[str]:
     if not (difference.is_set and difference.stored and difference.declared):
         yield f"  {difference.field}: {_text(difference.stored)} → {_text(difference.declared)}"
         return
-    stored, declared = (msgspec.json.decode(text, type=list[str]) for text in (difference.stored, difference.declared))
+    stored, declared = (decode_json(text, list[str]) for text in (difference.stored, difference.declared))
     yield f"  {difference.field}:"
     yield from (f"    - {text}" for text in stored if text not in declared)
     yield from (f"    + {text}" for text in declared if text not in stored)

@@ -19,6 +19,7 @@ from headwater.console import Output
 from headwater.durability import make_folder
 from headwater.errors import NotFoundError, RefusedError
 from headwater.settings import variable_of
+from headwater.typed_values import convert
 
 OUTPUTS: tuple[str, ...] = get_args(Output)
 _PLACE = ("realm", "catalog", "ref")
@@ -107,7 +108,7 @@ class ContextFile:
         advice = "mend it, or delete it and say them anew by `headwater context set`"
         try:
             # as texts all: a realm may be called 2026, and a context on
-            document = msgspec.convert(_without_nulls(yaml.load(text, Loader=yaml.BaseLoader)) or {}, _ContextDocument)
+            document = convert(_without_nulls(yaml.load(text, Loader=yaml.BaseLoader)) or {}, _ContextDocument)
         except yaml.YAMLError as fault:
             raise RefusedError(f"{path} holds no contexts, for it is no YAML: {advice}") from fault
         except msgspec.ValidationError as fault:  # which names the field, and no value: a store's URL may hold a login

@@ -17,6 +17,7 @@ from headwater.errors import CorruptionError, ExpiredError, RefusedError
 from headwater.index import IndexValue, after_prefix
 from headwater.settings import check_count
 from headwater.store import ObjectId, RealmReader, id_text
+from headwater.typed_values import msgpack_decoder
 
 T = TypeVar("T")
 
@@ -66,8 +67,7 @@ class PageToken(msgspec.Struct, frozen=True, array_like=True):
         return token
 
 
-_decoder = msgspec.msgpack.Decoder(PageToken)
-"""Made here, and not by the threads that meet the first token at once: msgspec does not stand that."""
+_decoder = msgpack_decoder(PageToken)
 
 
 def encode_token(token: msgspec.Struct, version: bytes) -> str:

@@ -22,6 +22,7 @@ from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store, id_text
 from headwater.tasks import SubmittedTask, Task, TaskLease, TaskNotReadyError, TaskQueue
 from headwater.throttle import Fence, ProgressCallback, no_progress
+from headwater.typed_values import convert
 
 BY_HAND = "by hand"
 
@@ -46,7 +47,7 @@ class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @classmethod
     def from_task(cls, task: Task) -> ExpiryRequest:
-        return msgspec.convert(task.arguments, cls)
+        return convert(task.arguments, cls)
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the task."""

@@ -29,6 +29,7 @@ from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId, ObjectKey, ObjectPosition, RealmId, RealmKey, RealmStore, Reference, ScanSplit, Store
 from headwater.tasks import TaskQueue
 from headwater.throttle import FenceWatch, ProgressCallback, Throttle
+from headwater.typed_values import convert
 
 _SAVE_BATCHES = 20
 _SAVE_SECONDS = 5.0
@@ -406,7 +407,7 @@ class CollectionResult:
     def restored(cls, saved: dict[str, Any]) -> CollectionResult:
         """The counts that ``saved`` gave. Raises CorruptionError when another release wrote them in another form."""
         try:
-            return msgspec.convert(saved, cls)
+            return convert(saved, cls)
         except msgspec.ValidationError as fault:
             raise CorruptionError(f"the counts of an interrupted collection cannot be read: {fault}") from fault
 

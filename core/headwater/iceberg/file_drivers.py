@@ -24,6 +24,7 @@ from fsspec.asyn import AsyncFileSystem
 from headwater.durability import make_folder, publish, replacing, sync_folder, temporary_file
 from headwater.errors import RefusedError, UnavailableError
 from headwater.iceberg.location import canonical_location
+from headwater.iceberg.s3_deletion import delete_object
 from headwater.iceberg.storage_options import StorageOptions
 
 _LONE = re.compile("[\ud800-\udfff]")
@@ -133,7 +134,10 @@ class FileSystem(Protocol):
         """
 
     def delete_file(self, path: str) -> None:
-        """Delete one file of exactly this name, which is not taken as a pattern."""
+        """Delete one file of exactly this name, which is not taken as a pattern; nothing is stored instead.
+
+        raises        FileNotFoundError
+        """
 
 
 def open_file_system(location: str, options: StorageOptions | None = None) -> tuple[FileSystem, str]:
@@ -361,6 +365,20 @@ class _ArrowFiles:
             yield DirectoryEntry(info.path, not info.is_file, info.size or 0, (info.mtime_ns or 0) // 1000)
 
 
+class _S3Files(_ArrowFiles):
+    def __init__(self, system: Any, options: StorageOptions | None) -> None:
+        super().__init__(system)
+        self._options = options
+
+    def delete_file(self, path: str) -> None:
+        self.file_size(path)  # S3 itself does not report that there was none
+        delete_object(path, self._options, region=self._system.region)
+
+
+def _files_of(system: Any, options: StorageOptions | None = None) -> FileSystem:
+    return _S3Files(system, options) if system.type_name == "s3" else _ArrowFiles(system)
+
+
 def _open_arrow(scheme: str, rest: str, lacking: Exception) -> tuple[FileSystem, str]:
     """Open pyarrow's own client for an object store, configured by the environment as fsspec's clients are.
 
@@ -378,7 +396,7 @@ def _open_arrow(scheme: str, rest: str, lacking: Exception) -> tuple[FileSystem,
         ) from fault
     except (ValueError, OSError, ArrowException) as fault:
         raise RefusedError(f"no file system for {scheme}://{rest}: {lacking}; and pyarrow: {fault}") from fault
-    return _ArrowFiles(system), f"{base.rstrip('/')}{slash}{path}"
+    return _files_of(system), f"{base.rstrip('/')}{slash}{path}"
 
 
 def _check_absent(system: FileSystem, path: str) -> None:
@@ -409,7 +427,7 @@ def _open_configured(location: str, options: StorageOptions) -> tuple[FileSystem
         raise RefusedError(f"no file system for {location}: {options.without_secrets(str(fault))}") from None
     except OSError as fault:
         raise UnavailableError(f"cannot open {location}: {options.without_secrets(str(fault))}") from None
-    return _ArrowFiles(system), f"{bucket}/{path}" if path else bucket
+    return _files_of(system, options), f"{bucket}/{path}" if path else bucket
 
 
 def _s3_client(options: StorageOptions, bucket: str) -> Any:

@@ -17,6 +17,7 @@ from headwater.errors import NotFoundError, RefusedError, UnavailableError
 from headwater.iceberg.file_drivers import open_file_system
 from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location
+from headwater.typed_values import decode_json
 
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
@@ -57,7 +58,7 @@ def inventory_parts(url: str) -> list[InventoryPart]:
     if url.rpartition("/")[2] != _MANIFEST:
         return [InventoryPart(url)]
     try:
-        manifest = msgspec.json.decode(_content(url), type=_Manifest)
+        manifest = decode_json(_content(url), _Manifest)
     except msgspec.DecodeError as fault:
         raise RefusedError(f"{url} is no manifest of S3 Inventory: {fault}") from fault
     if manifest.fileFormat not in ("CSV", "Parquet"):

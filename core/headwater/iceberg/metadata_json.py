@@ -17,6 +17,7 @@ import msgspec
 from headwater.errors import RefusedError
 from headwater.iceberg.plain_metadata import plain_metadata
 from headwater.iceberg.survey_outcomes import QuarantineCode, RejectedTable
+from headwater.typed_values import json_decoder
 
 MAX_BYTES = 256 * 1024 * 1024
 """The largest metadata that is read, packed or unpacked: beyond it a file is an attack or a mistake."""
@@ -177,8 +178,8 @@ def _texts_in(document: Mapping[str, Any], name: str, field_name: str) -> list[s
 
 _LARGE_BYTES = 1024
 """Beyond which an object of the top level is divided: ten thousand refs are, what properties a table has as a rule is not."""
-_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECT = json_decoder(dict[str, msgspec.Raw])
+_LIST = json_decoder(list[msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ import msgspec
 
 from headwater.errors import CorruptionError
 from headwater.iceberg.metadata_json import MetadataParts, join_metadata
+from headwater.typed_values import decode_json, json_decoder
 
 MAIN = "main"
 LOG_LENGTH = 100
@@ -103,12 +104,12 @@ class _LoggedFile(msgspec.Struct, frozen=True, gc=False):
     timestamp_ms: int = msgspec.field(name="timestamp-ms")
 
 
-_read_snapshot = msgspec.json.Decoder(_Snapshot).decode
-_read_ref = msgspec.json.Decoder(_Ref).decode
-_read_owner = msgspec.json.Decoder(_OfSnapshot).decode
-_read_logged = msgspec.json.Decoder(_LoggedFile).decode
-_read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_read_texts = msgspec.json.Decoder(dict[str, str]).decode
+_read_snapshot = json_decoder(_Snapshot).decode
+_read_ref = json_decoder(_Ref).decode
+_read_owner = json_decoder(_OfSnapshot).decode
+_read_logged = json_decoder(_LoggedFile).decode
+_read_members = json_decoder(dict[str, msgspec.Raw]).decode
+_read_texts = json_decoder(dict[str, str]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,7 @@ def _facts(parts: MetadataParts) -> ExpiryFacts:
     properties = _read_texts(_map_text(parts, "properties"))
     return ExpiryFacts(
         format_version=version,
-        location=msgspec.json.decode(parts.fields.get("location", b"null"), type=str),
+        location=decode_json(parts.fields.get("location", b"null"), str),
         snapshots=snapshots,
         refs=refs,
         current=None if current == _NO_SNAPSHOT else current,
@@ -418,4 +419,4 @@ def _map_text(parts: MetadataParts, name: str) -> bytes:
 
 def _field(parts: MetadataParts, name: str, kind: Any, default: int) -> int:
     text = parts.fields.get(name, b"null")
-    return default if text == b"null" else int(msgspec.json.decode(text, type=kind))
+    return default if text == b"null" else int(decode_json(text, kind))

@@ -30,6 +30,7 @@ import structlog
 
 from headwater.errors import RefusedError
 from headwater.iceberg.location import comparable_location, is_within, plain_location
+from headwater.typed_values import json_decoder
 
 _log = structlog.get_logger()
 
@@ -263,7 +264,7 @@ class _OptionsDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     storages: list[StorageOptions]
 
 
-_DOCUMENT = msgspec.json.Decoder(_OptionsDocument)
+_DOCUMENT = json_decoder(_OptionsDocument)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from headwater.errors import CorruptionError
+from headwater.typed_values import msgpack_decoder
 
 
 class QuarantineCode(StrEnum):
@@ -162,7 +163,7 @@ def unpack_outcome(packed: bytes) -> SurveyOutcome:
     return outcome
 
 
-_PACKED = msgspec.msgpack.Decoder(tuple[AcceptedTable | None, QuarantinedTable | None])
+_PACKED = msgpack_decoder(tuple[AcceptedTable | None, QuarantinedTable | None])
 
 
 _LENGTH_BYTES = 4

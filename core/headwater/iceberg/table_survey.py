@@ -40,6 +40,7 @@ from headwater.iceberg.survey_outcomes import (
     find_conflicts,
     identity_of,
 )
+from headwater.typed_values import msgpack_decoder
 
 SurveyProgress = Callable[[int, int, str], None]
 """Called with (done, total, unit); may raise to stop the survey."""
@@ -48,7 +49,7 @@ VerifyLevel = Literal["metadata", "manifests", "files"]
 
 _TRIES = 3
 _READERS = 16
-_TABLE = msgspec.msgpack.Decoder(TableFiles)
+_TABLE = msgpack_decoder(TableFiles)
 _OF_A_TABLE = ("metadata", "data", "_delta_log")
 
 

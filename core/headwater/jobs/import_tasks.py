@@ -27,6 +27,7 @@ from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store, id_text
 from headwater.tasks import Task, TaskLease
 from headwater.throttle import ProgressCallback, no_progress
+from headwater.typed_values import convert
 
 SHOWN_BYTES = 32 * 1024
 """The number of bytes for quarantined tables in an outcome. Their count is always exact."""
@@ -137,7 +138,7 @@ def _open_catalog(rows: RealmStore, task: Task) -> Catalog:
 
 def _spec(definition: CatalogDefinition, task: Task) -> ImportSpec:
     if "spec" in task.arguments:
-        return msgspec.convert(task.arguments["spec"], ImportSpec)
+        return convert(task.arguments["spec"], ImportSpec)
     name, digest = task.arguments.get("import"), task.arguments.get("digest")
     for spec in definition.imports:
         if spec.name == name and spec.digest() == digest:

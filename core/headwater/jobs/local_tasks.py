@@ -10,10 +10,19 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from headwater.catalogs import HEADWATER
-from headwater.errors import DamagedFileError, FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
+from headwater.errors import (
+    DamagedFileError,
+    FencedError,
+    HeadwaterError,
+    InterruptedWorkError,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+)
 from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import LeaseVerdict, LeaseWatch, Task, TaskLease, TaskNotReadyError, TaskQueue, TaskState, TaskStoppedError
 from headwater.throttle import ProgressCallback, no_progress
@@ -64,7 +73,7 @@ def run_task_here(
         return _ended(tasks.read_task(task_id))
     listener = _ProgressListener(audience, claim)
     claim.listen(listener)
-    with _heartbeats(audience, store, claim), _ends_when_told(audience, claim):
+    with _heartbeats(audience, store, claim), _ends_when_told(audience, claim) as signals:
         try:
             outcome = work(claim)
         except FencedError:
@@ -84,9 +93,12 @@ def run_task_here(
             _tell_what_waits(audience, tasks, task_id)
             raise
         except HeadwaterError as error:
-            claim.fail_task(str(error), retry=not isinstance(error, RefusedError | NotFoundError | DamagedFileError))
-            _tell_what_waits(audience, tasks, task_id)
-            raise
+            if claim.stop_reason and isinstance(error, UnavailableError):  # what the work used ends with it, such as a JVM
+                claim.end_stopped()
+            else:
+                claim.fail_task(str(error), retry=not isinstance(error, RefusedError | NotFoundError | DamagedFileError))
+                _tell_what_waits(audience, tasks, task_id)
+                raise
         except Exception as bug:
             claim.fail_task(f"{type(bug).__name__}: {bug}", retry=False)
             raise
@@ -94,7 +106,7 @@ def run_task_here(
             _finish(claim, outcome)
             if listener.fault is not None:
                 audience.warn(f"{listener.told}; the work was done by then")
-    return _ended(tasks.read_task(task_id))
+    return _ended(tasks.read_task(task_id), is_interrupted=bool(signals))
 
 
 class _ProgressListener:
@@ -164,28 +176,32 @@ def _claim(audience: TaskAudience, store: Store, tasks: TaskQueue, task_id: Obje
         store.clock.sleep(LOOK_SECONDS)
 
 
-def _ended(row: Versioned[Task]) -> Versioned[Task]:
+def _ended(row: Versioned[Task], *, is_interrupted: bool = False) -> Versioned[Task]:
     task = row.value
     if task.state is TaskState.SUCCEEDED:
         return row
     if task.is_active:
-        raise UnavailableError(
+        raise (InterruptedWorkError if is_interrupted else UnavailableError)(
             f"task {id_text(row.id)} ({task}) was handed back: {task.error}; a worker continues it, or run the same command again"
         )
     raise RefusedError(f"task {id_text(row.id)} ({task}) ended as {task.state}" + (f": {task.error}" if task.error else ""))
 
 
 @contextmanager
-def _ends_when_told(audience: TaskAudience, claim: TaskLease) -> Iterator[None]:
-    """Make SIGTERM ask the work to stop: a task that is dropped would wait until its lease expires."""
+def _ends_when_told(audience: TaskAudience, claim: TaskLease) -> Iterator[list[int]]:
+    """Make SIGTERM ask the work to stop: a task that is dropped would wait until its lease expires. Yields the signals that came."""
+    signals: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may take signals
+        yield signals  # only the main thread may take signals
         return
-    before = signal.signal(
-        signal.SIGTERM, lambda number, frame: claim.request_stop(f"the {audience.asked_by} received SIGTERM")
-    )
+
+    def note(number: int, frame: FrameType | None) -> None:
+        signals.append(number)
+        claim.request_stop(f"the {audience.asked_by} received SIGTERM")
+
+    before = signal.signal(signal.SIGTERM, note)
     try:
-        yield
+        yield signals
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -48,6 +48,7 @@ from headwater.store import (
     object_type,
 )
 from headwater.tasks import Task, TaskLease, TaskNotReadyError, TaskStoppedError
+from headwater.typed_values import msgpack_decoder
 
 COLLECT, PURGE, IMPORT = "gc", "purge", "import"
 EXPORT, LOAD, RESTORE = "export", "load", "restore"
@@ -432,7 +433,7 @@ _PIECE_BYTES = 1024 * 1024
 _ABANDONED = 7 * 24 * 3600 * 1_000_000
 """Pieces of no recorded run belong to a running import or, when they are older than this, to an abandoned one."""
 
-_ROWS = msgspec.msgpack.Decoder(list[ReportRow])
+_ROWS = msgpack_decoder(list[ReportRow])
 
 
 @object_type("report-piece")

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.errors import NotFoundError
 from headwater.lake_files.dead_files import DeadFilesResult, FileSearch, find_dead_files
@@ -27,6 +25,7 @@ from headwater.lake_files.work_folder import WorkFolder
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
 from headwater.throttle import Fence, ProgressCallback, no_progress
+from headwater.typed_values import decode_json
 
 _SHOWN = 20
 PAGE = 1000
@@ -151,7 +150,7 @@ def _requests(walks: Sequence[LiveWalk], listed: int) -> dict[str, int]:
 def _read(
     rows: RealmStore, definition: CatalogDefinition, folder: WorkFolder, report: LakeFileReport, result: DeadFilesResult
 ) -> ReadReport:
-    places = [] if report.places is None else msgspec.json.decode(folder.load_file(report.places), type=list[dict[str, Any]])
+    places = [] if report.places is None else decode_json(folder.load_file(report.places), list[dict[str, Any]])
     return ReadReport(
         realm=rows.realm,
         catalog=definition.name,
@@ -192,7 +191,7 @@ def read_last_report(store: Store, realm_id: str, catalog: str) -> ReadReport:
             f"there is no report of the files of catalog {catalog!r} of realm {realm_id!r} yet: run `headwater files report"
             f" {realm_id}/{catalog} --run`"
         )
-    places = [] if report.places is None else msgspec.json.decode(folder.load_file(report.places), type=list[dict[str, Any]])
+    places = [] if report.places is None else decode_json(folder.load_file(report.places), list[dict[str, Any]])
 
     def marks_from(start: int) -> Iterator[MarkedFile]:
         return read_marked_files(folder, report.marks, start=start)

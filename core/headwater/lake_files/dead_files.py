@@ -53,6 +53,7 @@ from headwater.store import ObjectId, RealmStore, ScanSplit, Store, id_text
 from headwater.store.ids import SYSTEM_KEY
 from headwater.store.store_identity import read_identity
 from headwater.throttle import Fence, ProgressCallback, no_progress
+from headwater.typed_values import decode_msgpack
 
 _log = structlog.get_logger()
 OWN_REFERENCES = frozenset({FILE_PLACES, FILE_MARKS})
@@ -310,7 +311,7 @@ class _SearchRun:
         if self._seen.result is None:
             return False
         try:
-            kept = msgspec.msgpack.decode(self._folder.load_file(self._seen.result), type=_KeptResult)
+            kept = decode_msgpack(self._folder.load_file(self._seen.result), _KeptResult)
         except CorruptionError:
             return False
         result = self.result

@@ -12,6 +12,7 @@ from headwater.iceberg.import_rules import PATH_PROPERTIES
 from headwater.iceberg.metadata_json import logged_files, objects_in, statistics_files
 from headwater.lake_files.file_reasons import PlaceReason
 from headwater.lake_files.lake_file_values import LiveFile
+from headwater.typed_values import json_decoder
 
 KNOWN_FORMAT = 3
 """The newest format version of tables whose files can be told."""
@@ -23,7 +24,7 @@ _NAMING = {
     "metadata-log": "metadata-file",
 }
 """The lists of a document that name files, each with the member that has the path."""
-_DOCUMENTS = msgspec.json.Decoder(dict[str, Any])
+_DOCUMENTS = json_decoder(dict[str, Any])
 
 
 class DocumentFiles(NamedTuple):

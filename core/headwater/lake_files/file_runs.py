@@ -32,6 +32,7 @@ from headwater.lake_files.file_columns import (
 from headwater.lake_files.file_reasons import FileReason
 from headwater.lake_files.lake_file_values import DeadFile
 from headwater.lake_files.path_keys import StrictKeys
+from headwater.typed_values import json_decoder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,7 +202,7 @@ class _DeadLine(NamedTuple):
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(_DeadLine)
+_DECODER = json_decoder(_DeadLine)
 
 
 class DeadRuns:

@@ -27,6 +27,7 @@ from headwater.lake_files.file_columns import LiveFiles, digest_type
 from headwater.lake_files.work_folder import WorkFile, WorkFolder
 from headwater.store import RealmStore, StoredObject, id_text, object_type
 from headwater.throttle import Fence
+from headwater.typed_values import decode_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -196,7 +197,7 @@ class ManifestMemory:
             return _KnownTables({}, {})
         try:
             self._tables_text = self._folder.load_file(self._seen.tables)
-            return msgspec.json.decode(self._tables_text, type=_KnownTables)
+            return decode_json(self._tables_text, _KnownTables)
         except (CorruptionError, RefusedError, msgspec.MsgspecError) as fault:
             _log.info("what tables named is not remembered any more", fault=str(fault))
             return _KnownTables({}, {})

@@ -52,6 +52,7 @@ from headwater.index import IndexValue
 from headwater.lake_files.file_kinds import is_marker
 from headwater.lake_files.work_folder import WorkFile
 from headwater.store import RealmReader, RealmStore
+from headwater.typed_values import decode_json
 
 _PLACES, _RUNS = "places", "runs"
 _AT_ONCE = 1000
@@ -299,6 +300,6 @@ def _decoded(value: IndexValue) -> PlaceRecord:
 
 def _decode(value: IndexValue, cls: type[T]) -> T:
     try:
-        return msgspec.json.decode(bytes(value.data), type=cls)
+        return decode_json(bytes(value.data), cls)
     except msgspec.MsgspecError as fault:
         raise CorruptionError(f"an entry of the reference {FILE_PLACES!r} is no {cls.__name__}: {fault}") from fault

@@ -19,6 +19,7 @@ from headwater.errors import CorruptionError, HeadwaterError, MaintenanceStopped
 from headwater.index import Index, IndexValue
 from headwater.realms import REALMS, STOPS, RealmRegistry
 from headwater.store import RealmId, RealmKey, Store
+from headwater.typed_values import decode_msgpack
 
 STORE = b"s"
 WORDS_LIMIT = 300
@@ -200,7 +201,7 @@ def _read(store: Store) -> Index | None:
 
 def _stop(scope: StopScope, value: IndexValue) -> MaintenanceStop:
     try:
-        said = msgspec.msgpack.decode(value.data, type=_Said)
+        said = decode_msgpack(value.data, _Said)
     except msgspec.DecodeError as fault:
         raise CorruptionError(
             f"what is stored of the stop of {scope} cannot be read: {fault}; resume it, and stop it anew"

@@ -38,6 +38,7 @@ from headwater.iceberg import (
 from headwater.iceberg.filesystem import LakeStorage
 from headwater.settings import Settings
 from headwater.tasks import Task
+from headwater.typed_values import convert
 
 _BYTES = 15 * 1024
 
@@ -100,7 +101,7 @@ class PurgeRequest(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def from_task(cls, task: Task) -> PurgeRequest:
         try:
-            return msgspec.convert(task.arguments, cls)
+            return convert(task.arguments, cls)
         except msgspec.ValidationError as fault:
             raise RefusedError(f"arguments of {task} are none of a purge: {fault}") from fault
 

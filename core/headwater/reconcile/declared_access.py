@@ -19,6 +19,7 @@ from headwater.catalogs import CatalogGrant, ContentKey
 from headwater.clock import Micros
 from headwater.errors import CorruptionError, RefusedError
 from headwater.realms import ROOT_PRINCIPAL, SERVICE_ADMIN
+from headwater.typed_values import decode_json
 
 ACCESS = "headwater.dev/access"
 """The property of a realm or catalog with the record of what its resource made."""
@@ -146,7 +147,7 @@ def read_record(text: str | None) -> AccessRecord:
     if text is None:
         return AccessRecord()
     try:
-        return msgspec.json.decode(text, type=AccessRecord)
+        return decode_json(text, AccessRecord)
     except msgspec.MsgspecError as fault:
         raise CorruptionError(f"the record {ACCESS} cannot be read: {fault}") from fault
 

@@ -9,10 +9,8 @@ Fields that only a later release knows are set aside when an object is read, and
 
 from __future__ import annotations
 
-import os
 import re
 import struct
-import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from headwater.clock import Micros
 from headwater.errors import CorruptionError, RefusedError
 from headwater.store.backend import ROW_BYTES
 from headwater.store.ids import ObjectId, id_text
+from headwater.typed_values import convert, msgpack_decoder
 
 TYPES_GROUP = "headwater.object_types"
 """The group of entry points that tell of object types: the type's name = ``module:Class``."""
@@ -342,27 +341,16 @@ def _pointing_flags(value: StoredObject) -> int:
 
 
 def _unpacked(known: type[StoredObject], body: bytes) -> StoredObject:
-    decoder = _decoders.get(known) or _made_decoder(known)
+    decoder = _decoders.get(known)
+    if decoder is None:
+        decoder = _decoders[known] = msgpack_decoder(known, ext_hook=_read_extension)
     try:
         return decoder.decode(body)
     except msgspec.ValidationError:
         # perhaps a large integer where the class says int: extensions are only read where it says Any; or a field of a later release
         plain, unknown = keep_unknown_fields(known, msgspec.msgpack.decode(body, ext_hook=_read_extension))
-        value = msgspec.convert(plain, known, builtin_types=_BYTES)
+        value = convert(plain, known, builtin_types=_BYTES)
         return replace(value, unknown=unknown) if unknown else value
-
-
-def _made_decoder(known: type[StoredObject]) -> msgspec.msgpack.Decoder[StoredObject]:
-    """Make a decoder, one thread at a time: two threads that make the first decoder of a class crash the process (msgspec 0.22)."""
-    with _making:
-        if known not in _decoders:
-            _decoders[known] = msgspec.msgpack.Decoder(known, ext_hook=_read_extension)
-        return _decoders[known]
-
-
-def _renew_lock() -> None:
-    global _making  # noqa: PLW0603  a thread that the child does not have may have held it
-    _making = threading.Lock()
 
 
 def _inflated(stored: bytes) -> bytes:
@@ -507,7 +495,7 @@ def _set_aside_within(inner: tuple[str, type[msgspec.Struct]] | None, value: Any
 
 
 def _identity_of(cls: type[msgspec.Struct], known: _Fields) -> Any:
-    return _identity(msgspec.convert(known, cls, builtin_types=(bytes,)))
+    return _identity(convert(known, cls, builtin_types=(bytes,)))
 
 
 def _identity(struct: msgspec.Struct) -> Any:
@@ -541,5 +529,3 @@ def _inner(kind: inspect.Type, shape: str = "one") -> tuple[str, type[msgspec.St
 
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[type[StoredObject], msgspec.msgpack.Decoder[StoredObject]] = {}
-_making = threading.Lock()
-os.register_at_fork(after_in_child=_renew_lock)

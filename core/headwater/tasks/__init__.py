@@ -16,12 +16,13 @@ from headwater.tasks.task_lease import (
     TaskNotReadyError,
     TaskStoppedError,
 )
-from headwater.tasks.task_queue import ClaimableTask, SubmittedTask, TaskQueue
+from headwater.tasks.task_queue import ClaimableTask, DueWindow, SubmittedTask, TaskQueue
 
 __all__ = [
     "REFERENCE",
     "AttemptEnd",
     "ClaimableTask",
+    "DueWindow",
     "EntryFault",
     "FollowUpTask",
     "LeaseEvidence",

@@ -83,6 +83,11 @@ class LeaseWatch:
     def has_expired(self, task_id: ObjectId, token: str) -> bool:
         return self.observe(task_id, token, asked=self.current_time())
 
+    def watched_ids(self) -> set[ObjectId]:
+        """The running tasks that were seen last."""
+        with self._lock:
+            return set(self._since)
+
     def keep_only(self, task_ids: Collection[ObjectId]) -> None:
         """Forget all others."""
         with self._lock:

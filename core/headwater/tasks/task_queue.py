@@ -6,7 +6,7 @@ import builtins
 import contextlib
 import random
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar, Unpack
@@ -81,11 +81,28 @@ class SubmittedTask:
 
 @dataclass(frozen=True, slots=True)
 class ClaimableTask:
-    """A task that ``claim_task`` would get now. ``token`` is set for a running task: it was unchanged for the whole lease."""
+    """A task that ``claim_task`` would get now.
+
+    version       the token of the task as it was read: every change of the task gives it another one
+    token         of a running task, which had it for a whole lease; None for a waiting one
+    """
 
     id: ObjectId
     kind: str
+    version: str
     token: str | None = None
+
+
+@dataclass(slots=True)
+class DueWindow:
+    """Where the looks of one process have got to in a long list of due tasks: each reads the next ones, and begins again at the end.
+
+    size          how many due tasks a look reads
+    start         the key that the next look begins at; empty at the beginning of a round
+    """
+
+    size: int = READ_AT_ONCE
+    start: bytes = b""
 
 
 class TaskQueue:
@@ -249,29 +266,51 @@ class TaskQueue:
         # not left to the next look, which asks the entries what is due
         return self._follow(task_id, f"task {id_text(task_id)} is due now, and may be listed as due later: ask for it again")
 
-    def find_claimable(self, watch: LeaseWatch) -> builtins.list[ClaimableTask]:
+    def find_claimable(self, watch: LeaseWatch, *, window: DueWindow | None = None) -> builtins.list[ClaimableTask]:
         """List the tasks that could be claimed now, the longest due first. Repairs entries that contradict their task.
 
         watch         this process's memory of running tasks: a silent one is found a lease after it was first seen
+        window        reads the due tasks of this window, which is moved on, and the running ones that are watched; None: all due tasks
         """
-        claimable: list[ClaimableTask] = []
+        found: list[ClaimableTask] = []
         running: set[ObjectId] = set()
-        now = self._clock.now()
-        for key, task_id, asked, seen in self._due_tasks(before=now):
+        now, read = self._clock.now(), set[ObjectId]()
+        for key, task_id, asked, seen in self._due_tasks(before=now, window=window):
+            read.add(task_id)
             if seen is None:
                 log.error("task is listed but not there: run `headwater fsck`", task=id_text(task_id))
             elif isinstance(seen, CorruptionError):
                 self._tell_unreadable(task_id, seen)
             elif not seen.value.is_active or seen.value.due != due_of_key(key):
                 self._settle_later(task_id)
-            elif seen.value.state is TaskState.WAITING:
-                claimable.append(ClaimableTask(task_id, seen.value.kind))
             else:
-                running.add(task_id)
-                if watch.observe(task_id, seen.token, asked=asked):
-                    claimable.append(ClaimableTask(task_id, seen.value.kind, seen.token))
+                found += self._claimable(seen, asked, watch, running)
+        if window is not None:
+            found += self._claimable_of(watch.watched_ids() - read, watch, running)
         watch.keep_only(running)
-        return claimable
+        return found
+
+    def check_claimable(self, task_ids: Collection[ObjectId], watch: LeaseWatch) -> builtins.list[ClaimableTask]:
+        """Read tasks again that were found claimable some time ago. Returns those that still are, in the order given."""
+        return self._claimable_of(task_ids, watch, set())
+
+    def _claimable_of(
+        self, task_ids: Collection[ObjectId], watch: LeaseWatch, running: set[ObjectId]
+    ) -> builtins.list[ClaimableTask]:
+        asked, now = self._clock.monotonic(), self._clock.now()
+        seen = self._rows.read_each_versioned(list(task_ids), Task) if task_ids else []
+        readable = [task for task in seen if isinstance(task, Versioned) and task.value.is_active and task.value.due <= now]
+        return [found for task in readable for found in self._claimable(task, asked, watch, running)]
+
+    @staticmethod
+    def _claimable(seen: Versioned[Task], asked: float, watch: LeaseWatch, running: set[ObjectId]) -> Iterator[ClaimableTask]:
+        """A due task, if it could be claimed. A running one is added to ``running``."""
+        if seen.value.state is TaskState.WAITING:
+            yield ClaimableTask(seen.id, seen.value.kind, seen.token)
+            return
+        running.add(seen.id)
+        if watch.observe(seen.id, seen.token, asked=asked):
+            yield ClaimableTask(seen.id, seen.value.kind, seen.token, seen.token)
 
     def claim_task(self, task_id: ObjectId, owner: str, watch: LeaseEvidence = NOBODY_WATCHED) -> TaskLease | None:
         """Begin the next attempt of a task that waits and is due, or whose worker has fallen silent.
@@ -419,12 +458,13 @@ class TaskQueue:
         )
 
     def _due_tasks(
-        self, *, before: Micros
+        self, *, before: Micros, window: DueWindow | None
     ) -> Iterator[tuple[bytes, ObjectId, float, Versioned[Task] | CorruptionError | None]]:
         """Entries up to a time, each with the task as read now, and the monotonic time before that read."""
-        at = self._head()
-        entries = at.index(DUE).range(end=time_key(before + 1)) if at else iter(())
-        for block in _blocks(entries):
+        at, end = self._head(), time_key(before + 1)
+        if at is None:
+            return
+        for block in _blocks(at.index(DUE).range(end=end) if window is None else _moved_on(at, window, end)):
             asked = self._clock.monotonic()
             seen = self._rows.read_each_versioned([task_id for _, task_id in block], Task)
             yield from ((key, task_id, asked, task) for (key, task_id), task in zip(block, seen, strict=True))
@@ -432,6 +472,14 @@ class TaskQueue:
     @staticmethod
     def _refused(seen: Versioned[Task], why: str) -> RefusedError:
         return RefusedError(f"task {id_text(seen.id)} ({seen.value}) is {seen.value.state}: {why}")
+
+
+def _moved_on(at: Head, window: DueWindow, end: bytes) -> Iterator[tuple[bytes, IndexValue]]:
+    """The entries of a window, which is moved on."""
+    entries = list(at.index(DUE).range(start=window.start, end=end, limit=window.size))
+    is_round_over = len(entries) < window.size
+    window.start = b"" if is_round_over else entries[-1][0] + b"\0"
+    return iter(entries)
 
 
 def _blocks(entries: Iterator[tuple[bytes, IndexValue]]) -> Iterator[list[tuple[bytes, ObjectId]]]:

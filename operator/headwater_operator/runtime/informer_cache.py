@@ -18,12 +18,14 @@ from typing import Any
 
 import msgspec
 
+from headwater.typed_values import json_decoder
+
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 DELETED_EVENT = "DELETED"
 
 _EMPTY = b"{}"
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_decode = json_decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from headwater.iceberg.property_rules import is_of_file_access
+from headwater.typed_values import json_decoder
 
 _DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
 _PROPERTIES = "properties"
@@ -23,8 +24,8 @@ class _PropertiedDocument(msgspec.Struct, frozen=True):
     properties: dict[str, Any] = {}
 
 
-_PROPERTIED = msgspec.json.Decoder(_PropertiedDocument)
-_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_PROPERTIED = json_decoder(_PropertiedDocument)
+_MEMBERS = json_decoder(dict[str, msgspec.Raw])
 
 
 def client_text(text: bytes) -> bytes:

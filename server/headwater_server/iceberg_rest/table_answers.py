@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from headwater.iceberg_catalog import LoadedTable, StagedTable, VersionMark
+from headwater.typed_values import json_decoder
 from headwater_server.call import Answer
 from headwater_server.iceberg_rest.client_documents import client_text
 from headwater_server.iceberg_rest.models import CommitTableResponse, LoadTableResult
@@ -20,7 +21,7 @@ ALL_SNAPSHOTS = "all"
 NOT_KEPT: Final = {"Cache-Control": "no-store"}
 _OPENED, _OF_PLACES = "opened", "places"
 """Names of what is kept of a version beside whole answers, whose names are tags: those begin in another way."""
-_PLACES = msgspec.json.Decoder(list[str])
+_PLACES = json_decoder(list[str])
 _TAGS = re.compile(r'(?:^|,)\s*(?:W/)?"([^"]*)"\s*(?=,|$)')
 
 

@@ -17,6 +17,7 @@ from headwater.catalogs import ContentKey, TableClaim
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.iceberg import StorageOptions, canonical_location, check_allowed, closest_options, is_within, stated_places
 from headwater.iceberg_catalog import LoadedTable, ReadOnlyReferenceError, StagedTable, VersionMark
+from headwater.typed_values import json_decoder
 from headwater_server.call import Call
 from headwater_server.iceberg_rest.addresses import LEVEL_SEPARATOR
 from headwater_server.iceberg_rest.caller_rights import holds_marked
@@ -36,7 +37,7 @@ class _PlacedDocument(msgspec.Struct, frozen=True):
     properties: Any = None
 
 
-_PLACED = msgspec.json.Decoder(_PlacedDocument)
+_PLACED = json_decoder(_PlacedDocument)
 
 
 @dataclass(frozen=True, slots=True)

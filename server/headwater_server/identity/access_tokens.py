@@ -30,6 +30,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
 from headwater.clock import Clock
+from headwater.typed_values import json_decoder
 from headwater_server.caller import NotProvenError
 from headwater_server.identity.signing_keys import SigningKey, SigningKeys
 
@@ -83,8 +84,8 @@ class IssuedToken:
     seconds: int
 
 
-_CLAIMS = msgspec.json.Decoder(TokenClaims)
-_HEADER = msgspec.json.Decoder(TokenHeader)
+_CLAIMS = json_decoder(TokenClaims)
+_HEADER = json_decoder(TokenHeader)
 
 
 class AccessTokens:

@@ -26,6 +26,7 @@ import structlog
 from headwater.errors import RefusedError
 from headwater.realms import SERVICE_ADMIN
 from headwater.store.ids import checked_realm_id
+from headwater.typed_values import json_decoder
 
 log = structlog.get_logger(__name__)
 
@@ -171,7 +172,7 @@ class _IssuersDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     issuers: list[TrustedIssuer]
 
 
-_DOCUMENT = msgspec.json.Decoder(_IssuersDocument)
+_DOCUMENT = json_decoder(_IssuersDocument)
 _Signature = tuple[int, int, int] | None
 
 

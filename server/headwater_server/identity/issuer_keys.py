@@ -27,6 +27,7 @@ from joserfc.util import base64_to_int
 
 from headwater.clock import Clock
 from headwater.errors import UnavailableError
+from headwater.typed_values import decode_json
 from headwater_server.caller import NotProvenError
 from headwater_server.identity.issuer_file import ALGORITHMS, KeySource, is_loopback_url, is_safe_url
 
@@ -237,7 +238,7 @@ Document = TypeVar("Document", bound=msgspec.Struct)
 
 def _fetch(url: str, ca_file: str, until: float, kind: type[Document]) -> Document:
     try:
-        return msgspec.json.decode(_get(url, ca_file, until), type=kind)
+        return decode_json(_get(url, ca_file, until), kind)
     except (OSError, HTTPException, ValueError) as fault:  # UnicodeError of a host name, and ssl.SSLError, are among them
         raise UnavailableError(f"{url} cannot be read: {fault or type(fault).__name__}") from fault
     except (msgspec.DecodeError, RecursionError) as fault:

@@ -15,6 +15,7 @@ from headwater.access import ForbiddenError, Privilege, Securable, SecurableKind
 from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.clock import as_text
 from headwater.errors import ConflictError, RefusedError, SwapConflictError
+from headwater.typed_values import convert
 from headwater_server.audit_trail import current_trail
 from headwater_server.call import Answer, Call
 from headwater_server.nessie.api_paths import CHANGE_ERRORS, READ_ERRORS, V1, V2
@@ -171,7 +172,7 @@ def _checked_config(config: dict[str, Any]) -> str:
     """A configuration as it is stored; raises RefusedError for one that Nessie's collector could not read."""
     _check_type(config.get("type"))
     try:
-        parsed = msgspec.convert(config, _CollectorConfig)
+        parsed = convert(config, _CollectorConfig)
     except msgspec.ValidationError as fault:
         raise RefusedError(f"config: {fault}") from None
     policies = [parsed.default_cutoff_policy, *(each.policy for each in parsed.per_ref_cutoff_policies or ())]

@@ -21,7 +21,7 @@ class ConflictBody(Struct, frozen=True, rename="camel"):
     def of_conflict(cls, conflict: Conflict) -> ConflictBody:
         if conflict.key is None:
             return cls(conflict.kind, None, conflict.message)
-        return cls(conflict.kind, ContentKeyBody.of_key(conflict.key), f"{conflict.key} {conflict.message}")
+        return cls(conflict.kind, ContentKeyBody.of_key(conflict.key), f"{conflict.key}: {conflict.message}")
 
 
 class ReferenceConflictsBody(Struct, frozen=True, tag_field="type", tag="REFERENCE_CONFLICTS"):

@@ -1,4 +1,4 @@
-"""Credentials of S3 from a token service: AssumeRole, with a policy for the places of one table. The one room that knows botocore."""
+"""Credentials of S3 from a token service: AssumeRole, with a policy for the places of one table."""
 
 from __future__ import annotations
 

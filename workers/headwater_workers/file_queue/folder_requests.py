@@ -28,6 +28,7 @@ from typing import NamedTuple
 import msgspec
 
 from headwater.errors import UnavailableError
+from headwater.typed_values import decode_msgpack
 from headwater_workers.file_queue.request_queue import (
     LEASE_SECONDS,
     QueuedRequest,
@@ -146,7 +147,7 @@ class FolderRequestQueue:
 
     def list_set_aside(self) -> list[SetAsideRequest]:
         with self._reached():
-            records = [msgspec.msgpack.decode(path.read_bytes(), type=SetAsideRequest) for path in self._aside_files()]
+            records = [decode_msgpack(path.read_bytes(), SetAsideRequest) for path in self._aside_files()]
         return sorted(records, key=lambda record: (record.time, record.key))
 
     def retry_set_aside(self, keys: Sequence[str]) -> int:

@@ -31,6 +31,7 @@ from redis import exceptions
 
 from headwater.errors import StoreFullError, UnavailableError
 from headwater.redaction import without_logins
+from headwater.typed_values import decode_msgpack
 from headwater_workers.file_queue.request_queue import (
     LEASE_SECONDS,
     QueuedRequest,
@@ -227,13 +228,13 @@ class RedisRequestQueue:
             keys = self._client.hmget(f"{self._prefix}aside-ids", [_aside_id(table, request) for request in requests])
             there = [key for key in keys if key is not None]
             texts = self._client.hmget(f"{self._prefix}aside", there) if there else []
-        records = [msgspec.msgpack.decode(text, type=SetAsideRequest) for text in texts if text is not None]
+        records = [decode_msgpack(text, SetAsideRequest) for text in texts if text is not None]
         return {record.request: record.reason for record in records}
 
     def list_set_aside(self) -> list[SetAsideRequest]:
         with self._reached():
             texts = self._client.hvals(f"{self._prefix}aside")
-        records = [msgspec.msgpack.decode(text, type=SetAsideRequest) for text in texts]
+        records = [decode_msgpack(text, SetAsideRequest) for text in texts]
         return sorted(records, key=lambda record: (record.time, record.key))
 
     def retry_set_aside(self, keys: Sequence[str]) -> int:
@@ -295,7 +296,13 @@ class RedisRequestQueue:
         except exceptions.OutOfMemoryError as fault:
             raise StoreFullError(f"the broker {place} is full, no request was taken: {fault}") from fault
         except (exceptions.RedisError, OperationalError, OSError) as fault:
+            self._forget_connections()
             raise UnavailableError(f"the broker {place} does not do what it is asked: {without_logins(str(fault))}") from fault
+
+    def _forget_connections(self) -> None:
+        """Close the idle connections: a Redis that became a replica keeps them open, and new ones lead to the primary."""
+        if "_client" in self.__dict__:
+            self._client.connection_pool.disconnect(inuse_connections=False)
 
 
 def _encode(request: QueuedRequest) -> bytes:

@@ -11,13 +11,14 @@ import msgspec
 from headwater.errors import RefusedError
 from headwater.files import FileRequest, FileScope, identify_request, kind_of
 from headwater.settings import Settings
+from headwater.typed_values import msgpack_decoder
 from headwater_workers.celery_app import Broker, broker_of
 from headwater_workers.file_broker import prepare_folder
 from headwater_workers.file_queue.folder_requests import FolderRequestQueue
 from headwater_workers.file_queue.redis_requests import RedisRequestQueue
 from headwater_workers.file_queue.request_queue import LARGEST_BYTES, LEASE_SECONDS, QueuedRequest, RequestQueue, text_of_scope
 
-_DECODER = msgspec.msgpack.Decoder(FileRequest)
+_DECODER = msgpack_decoder(FileRequest)
 
 
 def open_request_queue(broker: Broker, *, cap: int = 1, lease_seconds: float = LEASE_SECONDS) -> RequestQueue:

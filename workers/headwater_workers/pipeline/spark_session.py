@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from headwater import errors
-from headwater.errors import HeadwaterError, UnavailableError
+from headwater.errors import HeadwaterError, RefusedError, UnavailableError
 from headwater.iceberg import SurveyProgress
 from headwater.settings import Settings, parse_spark_conf
 
@@ -88,17 +88,20 @@ class SparkOptions:
 def session(name: str, options: SparkOptions) -> Iterator[Any]:
     """Start a session. At the end, also after an error, the session and its JVM are stopped, because a worker lives on without them.
 
-    raises        UnavailableError when it does not start
+    raises        RefusedError where the environment asks for Spark Connect; UnavailableError when it does not start
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession  # only a process that runs a job pays for the import
 
+    if reason := _connect_reason(options.master, options.conf, os.environ):
+        raise RefusedError(f"Spark cannot run here: {reason}")
     conf = options.complete()
     builder = SparkSession.builder.appName(name).master(options.master).config(map=conf)
     try:
         with _environment(options, conf):
             try:
+                _launch_jvm(name, options.master, conf)
                 spark = builder.getOrCreate()
             except (Py4JError, PySparkException, OSError) as fault:
                 raise UnavailableError(f"Spark does not start with master {options.master}: {first_line(fault)}") from fault
@@ -108,6 +111,35 @@ def session(name: str, options: SparkOptions) -> Iterator[Any]:
             _stop(spark)
     finally:
         _stop_jvm()
+
+
+def _launch_jvm(name: str, master: str, conf: Mapping[str, Any]) -> None:
+    """Start the JVM in a session of its own: a signal to the process group is for this process, which then stops its jobs in order.
+
+    The JVM still ends with this process, because its standard input does.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    with SparkContext._lock:
+        if SparkContext._gateway is None:
+            spark_conf = SparkConf().setAppName(name).setMaster(master)
+            for key, value in conf.items():
+                spark_conf.set(key, value)
+            SparkContext._gateway = launch_gateway(spark_conf, popen_kwargs={"start_new_session": True})  # type: ignore[no-untyped-call]
+            SparkContext._jvm = SparkContext._gateway.jvm
+
+
+def _connect_reason(master: str, conf: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """Why Spark would connect to a server of Spark Connect, which has no jobs to watch and stop; empty if it would not."""
+    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
+        if environment.get(name):
+            return f"{name} asks for Spark Connect, by which these jobs cannot be run: unset it, and set HEADWATER_SPARK_MASTER"
+    if environment.get("SPARK_API_MODE", "").lower() == "connect":
+        return "SPARK_API_MODE asks for Spark Connect, by which these jobs cannot be run: unset it"
+    if master.startswith("sc://") or conf.get("spark.remote") or str(conf.get("spark.api.mode", "")).lower() == "connect":
+        return "HEADWATER_SPARK_MASTER and HEADWATER_SPARK_CONF ask for Spark Connect, by which these jobs cannot be run: name a cluster"
+    return ""
 
 
 def first_line(fault: BaseException) -> str:
@@ -255,6 +287,8 @@ def find_engine(settings: Settings, *, environment: Mapping[str, str] | None = N
         return Engine(False, "pyspark is not installed: pip install 'headwater[spark]'")
     if not _has_java(environment):
         return Engine(False, "Java is missing")
+    if reason := _connect_reason(settings.spark_master, parse_spark_conf(settings.spark_conf), environment):
+        return Engine(False, reason)
     return Engine(True, settings.spark_master)
 
 

@@ -30,6 +30,7 @@ from headwater.iceberg.survey_outcomes import (
 )
 from headwater.iceberg.table_survey import ListedTables, find_tables, survey_folder_of, tables_of
 from headwater.settings import Settings
+from headwater.typed_values import decode_msgpack
 from headwater_workers.pipeline.spark_session import Engine, Jobs, SparkOptions, find_engine, session
 
 LOCATIONS = "location string"
@@ -133,14 +134,14 @@ def _inventoried(spark: Any, scope: SurveyScope, inventory: str, width: int) -> 
 
     def files(rows: Iterable[Any]) -> Iterator[tuple[str, str, bytearray]]:
         for row in rows:
-            for file in read_inventory_part(msgspec.msgpack.decode(row.part, type=InventoryPart)):
+            for file in read_inventory_part(decode_msgpack(row.part, InventoryPart)):
                 folder = survey_folder_of(scope, file)
                 if folder is not None and belongs_to_table(folder[0], file):
                     yield *folder, bytearray(msgspec.msgpack.encode(file))
 
     def tables(rows: Iterable[Any]) -> Iterator[tuple[str, bytearray]]:
         for (location, _), group in groupby(rows, key=lambda row: (row.location, row.folder)):
-            listed = (msgspec.msgpack.decode(row.file, type=FileInfo) for row in group)
+            listed = (decode_msgpack(row.file, FileInfo) for row in group)
             yield from (_row(table) for table in tables_of(scope, location, listed))
 
     listed = spark.createDataFrame(parts.rdd.mapPartitions(files), FILES, verifySchema=False)
@@ -258,7 +259,7 @@ def _outcomes(spark: Any, tables: Any, scope: SurveyScope, width: int) -> Any:
         rows: Iterable[Any],
     ) -> Iterator[tuple[str, list[str] | None, str | None, list[tuple[str, bool]] | None, bytearray]]:
         for row in rows:
-            outcome = examine_table(msgspec.msgpack.decode(row.tbl, type=TableFiles), scope)
+            outcome = examine_table(decode_msgpack(row.tbl, TableFiles), scope)
             packed = bytearray(pack_outcome(outcome))
             if isinstance(outcome, AcceptedTable):
                 alone, shared = exclusive_keys(identity_of(outcome), scope.locations)

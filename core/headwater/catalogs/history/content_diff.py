@@ -20,6 +20,7 @@ from headwater.errors import CorruptionError, ExpiredError, RefusedError
 from headwater.index import Index, IndexDifference, IndexValue, index_differences
 from headwater.settings import check_count
 from headwater.store import ObjectId, RealmReader, id_text
+from headwater.typed_values import msgpack_decoder
 
 _FORMAT = b"\x03"
 
@@ -88,7 +89,7 @@ class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
         return token
 
 
-_decoder = msgspec.msgpack.Decoder(ChangeToken)
+_decoder = msgpack_decoder(ChangeToken)
 
 
 @dataclass(frozen=True, slots=True)

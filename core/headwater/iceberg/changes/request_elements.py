@@ -11,6 +11,7 @@ import msgspec
 from headwater.iceberg.changes.change_errors import ChangeFormError
 from headwater.iceberg.spec import FaultError
 from headwater.iceberg.spec.document_shape import JsonRecord, find_faults, shown_value
+from headwater.typed_values import convert
 
 Element = Mapping[str, Any]
 
@@ -39,7 +40,7 @@ def read_element(element: Any, shapes: Mapping[str, type[JsonRecord]], tag: str,
 def read_shape(value: Any, shape: type[S], where: str) -> S:
     """Convert a part of a request to its shape; raises ChangeFormError with the first place that differs."""
     try:
-        return msgspec.convert(value, shape)
+        return convert(value, shape)
     except msgspec.ValidationError as error:
         fault = next(find_faults(value, shape, where))
         raise ChangeFormError(f"The request {fault.error()}", path=fault.path) from error

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from headwater.errors import CorruptionError
+from headwater.typed_values import convert
 
 Document = Mapping[str, Any]
 
@@ -102,14 +103,14 @@ def read_value(value: Any, shape: Any, path: str) -> Any:
     if value is None and not is_of(None, shape):
         raise invalid(f"has no {path}")
     try:
-        return msgspec.convert(value, shape)
+        return convert(value, shape)
     except msgspec.ValidationError as error:
         raise next(find_faults(value, shape, path)).error() from error
 
 
 def is_of(value: Any, shape: Any) -> bool:
     try:
-        msgspec.convert(value, shape)
+        convert(value, shape)
     except msgspec.ValidationError:
         return False
     return True

@@ -33,6 +33,7 @@ from headwater.iceberg.spec.document_shape import (
     version_of,
 )
 from headwater.iceberg.spec.schema_rules import Columns, Schema, SingleSchema, check_schema
+from headwater.typed_values import convert
 
 _ARGUMENT = re.compile(r"(bucket|truncate)\[(.*)\]")
 _TIMES = ("timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns")
@@ -251,7 +252,7 @@ def _read_table(document: Document, version: int) -> TableV1:
     shape = _RECORDS[version]
     faults: list[ShapeFault] = []
     try:
-        table = msgspec.convert(document, shape)
+        table = convert(document, shape)
     except msgspec.ValidationError:
         faults = list(find_faults(document, shape, ""))
     required = {field.encode_name for field in msgspec.structs.fields(shape) if field.required} if faults else ()

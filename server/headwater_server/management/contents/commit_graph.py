@@ -24,6 +24,7 @@ from headwater.clock import as_text
 from headwater.commits import Commit, Head, decode_token, encode_token
 from headwater.errors import NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore, id_text
+from headwater.typed_values import msgpack_decoder
 from headwater_server.call import Answer, Call
 from headwater_server.management.contents.content_shapes import CommitGraph, GraphCommit, GraphQuery, GraphReference
 from headwater_server.management.contents.contents_reader import bare_name, open_contents
@@ -48,7 +49,7 @@ class _GraphPlace(msgspec.Struct, frozen=True, array_like=True):
     open: tuple[tuple[ObjectId, int], ...]
 
 
-_decoder = msgspec.msgpack.Decoder(_GraphPlace)
+_decoder = msgpack_decoder(_GraphPlace)
 
 
 @dataclass(frozen=True, slots=True)
