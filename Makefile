@@ -39,7 +39,7 @@ test: setup ## check style, types and layers, and run the quick tests
 	@$(MAKE) --no-print-directory --jobs=2 style quick-tests
 
 test-long: setup ## run the tests marked long: real processes, Spark, engines, servers, all cases of each test
-	@scripts/setup.sh engines & engines=$$!; scripts/setup.sh iceberg_engine nginx browser spark_classes && wait $$engines
+	@scripts/setup.sh engines & engines=$$!; scripts/setup.sh iceberg_engine nginx shells browser spark_classes && wait $$engines
 	@$(RUN_TESTS) --processes 4 -m long
 
 test-engines: setup ## run the tests of Trino, Flink, Keycloak, chDB, iceberg-rust and iceberg-go, which are downloaded and built first
