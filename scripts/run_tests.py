@@ -46,7 +46,7 @@ class Queue:
     def next_file(self, after: Path | None = None) -> Path | None:
         """The next file for a process whose last one was ``after``. None: all files are handed out."""
         folder = folder_of(after) if after else None
-        if folder is None or not self._waiting[folder]:
+        if folder is None or not self._waiting.get(folder):
             folder = (
                 self._unbegun.pop(0)
                 if self._unbegun

@@ -25,7 +25,7 @@ def run_tests(folder: Path, files: dict[str, str], *options: str) -> subprocess.
         path.write_text(text, encoding="utf-8")
     (folder / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
     call = [sys.executable, str(RUNNER), "--processes", "2", *options]
-    return subprocess.run(call, cwd=folder, check=False, capture_output=True, text=True, timeout=200)
+    return subprocess.run(call, cwd=folder, check=False, capture_output=True, text=True, timeout=280)
 
 
 def test_run_shows_failures_in_full_and_counts_all(tmp_path: Path) -> None:
