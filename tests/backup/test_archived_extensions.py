@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -29,7 +28,7 @@ def rows(store: Store) -> RealmStore:
 
 
 @pytest.fixture
-def widgets(rows: RealmStore, clock: FakeClock, tmp_path: Path) -> Iterator[RealmStore]:
+def widgets(rows: RealmStore, clock: FakeClock, tmp_path: Path) -> RealmStore:
     with installed(tmp_path / "site"):
         add_widgets(rows, 60)
     clock.advance(SLACK)

@@ -47,8 +47,9 @@ def disturb(store: Store) -> None:
 
 
 def test_export_shows_its_moment_whatever_others_do(store: Store, settings: Settings, clock: FakeClock, tmp_path: Path) -> None:
-    wanted, acted = exported(store, tmp_path / "wanted.realm"), list[int]()
+    moment, acted = clock.now(), list[int]()
     clock.advance(SLACK)
+    wanted = exported(store, tmp_path / "wanted.realm", time=moment)
     for call in itertools.count(1):
         backend, now = copied(store.backend), FakeClock(clock.now())
         other, faulty = open_on(backend, settings, now), FaultyBackend(backend)

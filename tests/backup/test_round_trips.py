@@ -64,9 +64,12 @@ def test_imported_realm_exported_again_has_the_same_content(
 
 
 def test_same_moment_exported_twice_has_the_same_content(store: Store, clock: FakeClock, tmp_path: Path) -> None:
-    first = exported(store, tmp_path / "first.realm")
+    moment = clock.now()
+    present = exported(store, tmp_path / "present.realm")
     clock.advance(SLACK)
-    second = exported(store, tmp_path / "second.realm", time=first.manifest.as_of)
+    first = exported(store, tmp_path / "first.realm", time=moment)
+    second = exported(store, tmp_path / "second.realm", time=moment)
+    assert present.end.digest == first.end.digest
 
     assert first.end.digest == second.end.digest
 
