@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from commits_of_engines import ORDERS, append, set_properties
 from pyiceberg.exceptions import CommitStateUnknownException
-from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.table.update import SetPropertiesUpdate, TableRequirement, TableUpdate
 
 from headwater import Store
 from headwater.clients.pyiceberg import HeadwaterCatalog
@@ -58,9 +58,19 @@ def test_commit_of_unclear_outcome_keeps_pyicebergs_files(
     lake: IcebergCatalog, client: KeepsCommits, orders: LoadedTable, rows: pa.Table
 ) -> None:
     client.load_table("sales.orders").append(rows)
-    lake.tables.commit(TableCommit(ORDERS, [], [{"action": "remove-snapshot-ref", "ref-name": "main"}]))
+    table, requirements, updates = client.last
 
     with pytest.raises(CommitStateUnknownException, match="Keep its files"):
+        client.commit_table(table, requirements, (*updates, SetPropertiesUpdate(updates={"owner": "ann"})))
+
+
+def test_pyicebergs_commit_back_onto_main_is_refused(
+    lake: IcebergCatalog, client: KeepsCommits, orders: LoadedTable, rows: pa.Table
+) -> None:
+    client.load_table("sales.orders").append(rows)
+    lake.tables.commit(TableCommit(ORDERS, [], [{"action": "remove-snapshot-ref", "ref-name": "main"}]))
+
+    with pytest.raises(ValueError, match="already exists"):  # as pyiceberg's own catalogs do
         client.commit_table(*client.last)
 
 
