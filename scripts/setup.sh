@@ -315,7 +315,7 @@ need_flink() {
     rm -rf "$folder" "$download" && mkdir -p "$folder/lib" "$download"
     if "$venv/bin/python" -m pip download -q --disable-pip-version-check --no-deps --no-binary :all: "$flink_package" -d "$download" &&
         tar -xzf "$download"/*.tar.gz -C "$download" &&
-        mv "$download"/*/deps/lib/*.jar "$download"/*/deps/opt/flink-sql-client-*.jar "$folder/lib/" &&
+        mv "$download"/*/deps/lib/*.jar "$download"/*/deps/opt/*.jar "$folder/lib/" &&
         for artifact in $flink_artifacts; do copy_by_maven "$artifact" "$folder/lib" || break; done &&
         compgen -G "$folder/lib/hadoop-client-runtime-*" >/dev/null; then
         printf '%s' "$wanted" >"$folder/.complete"

@@ -82,7 +82,7 @@ class VendingLake:
     root: str
     reader: str
 
-    def client(self, credential: str) -> RestCatalog:
+    def client(self, credential: str, **further: str) -> RestCatalog:
         """pyiceberg without a login for the bucket."""
         return RestCatalog(
             "lake",
@@ -90,6 +90,7 @@ class VendingLake:
             warehouse="acme/lake",
             credential=credential,
             **{"oauth2-server-uri": f"{self.url}/iceberg/v1/oauth/tokens"},
+            **further,
         )
 
     def token(self, credential: str) -> str:
@@ -126,16 +127,23 @@ def admin_files(endpoint: str) -> pyarrow.fs.S3FileSystem:
 
 
 @contextmanager
-def vending_lake(folder: Path, *, session: str) -> Iterator[VendingLake]:
+def vending_lake(folder: Path, *, session: str, send_endpoint: bool = True) -> Iterator[VendingLake]:
     """Start a storage and a server, and make the lake.
 
     session       the longest life of credentials that the storage gives
+    send_endpoint   whether clients are sent the storage's address
     """
     with ExitStack() as stack:
         endpoint = stack.enter_context(seaweedfs_server(session=session))
         admin_files(endpoint).create_dir(BUCKET)
         storages = folder / "storages.json"
-        entry = {"location": f"s3://{BUCKET}", "endpoint": endpoint, "region": "us-east-1", **S3_LOGIN}
+        entry = {
+            "location": f"s3://{BUCKET}",
+            "endpoint": endpoint,
+            "region": "us-east-1",
+            "send-endpoint": send_endpoint,
+            **S3_LOGIN,
+        }
         storages.write_text(json.dumps({"storages": [entry | {"client-role": {"arn": ROLE}}]}))
         store_url = f"sqlite:///{folder}/store.db"
         store = stack.enter_context(open_store(store_url))
@@ -147,7 +155,7 @@ def vending_lake(folder: Path, *, session: str) -> Iterator[VendingLake]:
         lake = VendingLake(
             url, endpoint, catalog, folder / "server" / "audit.jsonl", folder / "server" / "server.log", root, reader
         )
-        client = lake.client(root)
+        client = lake.client(root, **({} if send_endpoint else {"s3.endpoint": endpoint}))
         for namespace, name, place in (("sales", "orders", "t"), ("hidden", "orders2", "t2")):
             client.create_namespace(namespace)
             client.create_table(f"{namespace}.{name}", ROWS.schema, location=f"s3://{BUCKET}/acme/{place}").append(ROWS)
