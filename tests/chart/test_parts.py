@@ -66,7 +66,6 @@ def test_optional_parts_are_not_there_by_themselves() -> None:
     optional = {
         "HorizontalPodAutoscaler",
         "ScaledObject",
-        "NetworkPolicy",
         "ServiceMonitor",
         "PrometheusRule",
         "PodDisruptionBudget",
@@ -226,6 +225,23 @@ def test_network_policies_name_all_that_may_be_reached() -> None:
     assert default["policyTypes"] == ["Ingress", "Egress"]
     assert "ingress" not in default
     assert [rule["ports"] for rule in default["egress"]] == [[{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]]
+
+
+@pytest.mark.parametrize(
+    ("values", "setting"),
+    [("default", ""), ("everything", "networkPolicy.enabled=false"), ("server", "networkPolicy.enabled=false")],
+)
+def test_nothing_but_what_the_chart_knows_comes_in_by_default(values: str, setting: str) -> None:
+    rendered = render(values, *filter(None, [setting]))
+    policies = [one["spec"] for one in rendered.of("NetworkPolicy")]
+    strict = [
+        one["spec"] for one in render(values, "networkPolicy.enabled=true").of("NetworkPolicy") if "ingress" in one["spec"]
+    ]
+
+    assert {tuple(policy["policyTypes"]) for policy in policies} == {("Ingress",)}
+    assert not [policy for policy in policies if "egress" in policy]
+    assert [policy["ingress"] for policy in policies if "ingress" in policy] == [policy["ingress"] for policy in strict]
+    assert render(values, *filter(None, [setting]), "networkPolicy.ingress=false").of("NetworkPolicy") == []
 
 
 def test_policies_allow_what_each_component_needs() -> None:
