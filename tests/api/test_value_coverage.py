@@ -41,7 +41,7 @@ VALUES: Mapping[str, Value] = {
     "catalog": Value("CatalogInfo"),
     "change of one content": Value(
         "KeyHistoryInfo",
-        without={**dict.fromkeys(("hash", "time", "authors", "message"), "of its commit"), "value": _CONTENT},
+        without={**dict.fromkeys(("hash", "time", "committer", "authors", "message"), "of its commit"), "value": _CONTENT},
     ),
     "commit": Value("CommitInfo", without={"changes": "len(operations)"}),
     "content": Value("EntryInfo"),

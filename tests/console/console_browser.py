@@ -89,7 +89,7 @@ class Console:
 
     def be(self, name: str) -> None:
         """Have logged in as somebody, before the first screen."""
-        session = json.dumps({"realm": REALM, "token": self.server.token_of(name), "expires": None})
+        session = json.dumps({"realm": REALM, "token": self.server.new_token_of(name), "expires": None})
         self.page.add_init_script(_LOGGED_IN % json.dumps(session))
 
     def log_in(self, name: str) -> None:

@@ -45,9 +45,12 @@ class ConsoleServer:
         return f"http://127.0.0.1:{self.port}"
 
     def token_of(self, name: str) -> str:
-        """A token of a principal, which is got once."""
-        if name not in self._tokens:
-            self._tokens[name] = self.ask_for_token(*self.lake.credentials[name])
+        """The last token of a principal."""
+        return self._tokens.get(name) or self.new_token_of(name)
+
+    def new_token_of(self, name: str) -> str:
+        """A token of another log-in of a principal: logging out ends it."""
+        self._tokens[name] = self.ask_for_token(*self.lake.credentials[name])
         return self._tokens[name]
 
     def ask_for_token(self, client_id: str, secret: str) -> str:
