@@ -179,14 +179,15 @@ def test_relation_is_that_of_walking_both_lines(catalog: Catalog) -> None:
 def _walked(line: list[ObjectId], base: list[ObjectId]) -> RefRelation:
     common = next((commit_id for commit_id in line if commit_id in base), None)
     ahead = len(line) if common is None else line.index(common)
-    return RefRelation(ahead, len(base) if common is None else base.index(common), common, len(line))
+    behind = len(base) if common is None else base.index(common)
+    return RefRelation(ahead, behind, common, len(line), is_apart=common is None)
 
 
 def test_references_without_a_common_commit_have_no_ancestor(catalog: Catalog) -> None:
     catalog.create_branch("empty")
-    assert catalog.relation("empty") == RefRelation(0, 0, None, 0)
+    assert catalog.relation("empty") == RefRelation(0, 0, None, 0, is_apart=True)
     commit(catalog, "main", 1)
     commit(catalog, "empty", 1)
 
-    assert catalog.relation("empty") == RefRelation(1, 1, None, 1)
+    assert catalog.relation("empty") == RefRelation(1, 1, None, 1, is_apart=True)
     assert catalog.relation("main") == RefRelation(0, 0, catalog.branch("main").head, 1)

@@ -49,6 +49,7 @@ def test_person_is_waited_for_by_what_is_stalled() -> None:
         "Purged",
         "RealmManagedByAnother",
         "Refused",
+        "SchemaOlder",
         "ServerUnknown",
         "SpecInvalid",
         "TaskCancelled",

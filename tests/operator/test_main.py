@@ -124,7 +124,7 @@ def test_check_finds_all_in_order(run: Run, environment: pytest.MonkeyPatch) -> 
     code, printed, _ = run("check")
 
     assert code == 0, printed
-    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 7
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 8
 
 
 def test_check_changes_nothing(run: Run, environment: pytest.MonkeyPatch, namespace: Namespace, tmp_path: Path) -> None:
