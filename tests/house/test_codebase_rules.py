@@ -30,6 +30,8 @@ SIGNALS = {
     "_ExpiredError",
     "_LostError",
     "_RefusedRequestError",
+    "TerminatedError",
+    "UnreplicatedError",
 }
 """Exceptions within one package, which the package itself catches: callers never see them."""
 

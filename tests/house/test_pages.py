@@ -164,6 +164,7 @@ def test_make_lists_its_words_with_what_each_does() -> None:
         "check",
         "test",
         "test-long",
+        "test-engines",
         "test-kube",
         "report",
         "demo",

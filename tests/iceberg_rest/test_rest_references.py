@@ -53,7 +53,7 @@ def test_actions_are_all_that_can_be_written(documents: Documents) -> None:
         assert match is not None
         names.add(match.routes[method].name)
 
-    assert names == {route.name for route in table.routes if route.writes}
+    assert names == {route.name for route in table.routes if route.writes} - {"revokeToken"}
 
 
 @pytest.mark.parametrize("reference", ["tag", "hash", "step"])

@@ -22,7 +22,7 @@ def test_conflicts_are_told_by_kind_and_key():
     assert _json(body) == {
         "type": "REFERENCE_CONFLICTS",
         "conflicts": [
-            {"conflictType": "KEY_EXISTS", "key": {"elements": ["a", "b.c"]}, "message": "a.b\\.c is taken"},
+            {"conflictType": "KEY_EXISTS", "key": {"elements": ["a", "b.c"]}, "message": "a.b\\.c: is taken"},
             {"conflictType": "UNEXPECTED_HASH", "key": None, "message": "main has moved"},
         ],
     }

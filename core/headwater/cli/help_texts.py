@@ -293,7 +293,7 @@ HELP_TEXTS = {
     "spark-archive": _of("Pack headwater for Spark executors", "spark-archive headwater.tar.gz"),
     "store": _of("Set up the database of a store"),
     "store create": _of("Set up the database", "store create", "store create --store postgresql://headwater@db/headwater"),
-    "table": _of("Show which tables are guests, adopt them, and release places of dropped ones"),
+    "table": _of("Show which tables are guests, adopt them, release places"),
     "table adopt": _of(
         "Make guests at home in their catalog",
         "table adopt acme/lake sales.orders --confirm acme/lake",
