@@ -24,6 +24,12 @@ large = st.dictionaries(st.text(max_size=3) | st.just("m" * 300), st.just("x" * 
 documents = st.dictionaries(names, lists | scalars | large, max_size=5)
 
 
+def without_nulls(document: dict[str, Any]) -> dict[str, Any]:
+    """An optional field of the format that is null is left out; unknown ones stay."""
+    known = {"snapshots", "refs", "current-snapshot-id"}
+    return {name: value for name, value in document.items() if value is not None or name not in known}
+
+
 def test_document_comes_back_with_equal_values(shelf: Shelf, make_document: MakeDocument) -> None:
     stored = shelf.store(make_document(0, 60))
 
@@ -34,7 +40,7 @@ def test_all_fixtures_come_back(make_shelf: Callable[[], Shelf]) -> None:
     shelf = make_shelf()
 
     for fixture in FIXTURES:
-        assert shelf.read(shelf.store(fixture.document)) == fixture.document, fixture.name
+        assert shelf.read(shelf.store(fixture.document)) == without_nulls(fixture.document), fixture.name
 
 
 @given(st.lists(documents, min_size=1, max_size=5))
@@ -44,7 +50,7 @@ def test_every_version_comes_back_whatever_came_before(make_shelf: Callable[[], 
 
     stored = [shelf.store(document) for document in versions]
 
-    assert [shelf.read(one) for one in stored] == versions
+    assert [shelf.read(one) for one in stored] == [without_nulls(version) for version in versions]
     assert [shelf.kept_text(one) for one in stored] == [shelf.stored_text(one) for one in stored]
 
 

@@ -40,7 +40,10 @@ def test_server_with_keys_needs_no_proxy(pod: Pod) -> None:
 def test_server_finds_what_is_mounted(pod: Pod) -> None:
     found = folders(pod)
 
-    assert found[pod.environment["HEADWATER_SERVER_SIGNING_KEYS"]]["secret"] == {"secretName": "lake-signing-keys", "defaultMode": 0o440}
+    assert found[pod.environment["HEADWATER_SERVER_SIGNING_KEYS"]]["secret"] == {
+        "secretName": "lake-signing-keys",
+        "defaultMode": 0o440,
+    }
     assert (
         found[pod.environment["HEADWATER_SERVER_ISSUERS"].rpartition("/")[0]]["configMap"]["name"]
         == "lake-headwater-server-issuers"

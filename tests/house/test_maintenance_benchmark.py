@@ -41,7 +41,7 @@ def test_shifted_clock_stays_as_far_from_the_machines(suite: Any) -> None:
 
 
 def test_every_part_of_the_suite_of_maintenance_gives_rows(suite: Any, tmp_path: Path) -> None:
-    scale = suite.maintenance.Scale(sizes=(40, 80), littered=40, rounds=1)
+    scale = suite.maintenance.Scale(sizes=(40, 80), littered=40, rounds=1, branches=(2, 4))
     options = suite.options.read_options(["--only=sweep,purge,mark"], suite.maintenance.PARTS)
     place, curves = suite.places.SqlitePlace(tmp_path), list[Any]()
     found = [row.plain("maintenance") for row in suite.maintenance.measure(place, scale, options, curves)]

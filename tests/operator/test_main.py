@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from answer_server import Answering, Asked, answering, status
 
 from headwater.realms import RealmRegistry
@@ -148,7 +149,7 @@ def test_store_that_cannot_be_opened_is_one_finding(run: Run, environment: pytes
     code, printed, _ = run("check")
 
     assert code != 0
-    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 6 + ["FAILED"]
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 7 + ["FAILED"]
 
 
 @pytest.mark.parametrize(
@@ -189,6 +190,13 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Answerin
 BOOKMARK = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "2"}}}
 
 
+DEFINITIONS = {
+    definition["metadata"]["name"]: definition
+    for path in sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))
+    for definition in yaml.safe_load_all(path.read_text(encoding="utf-8"))
+}
+
+
 def permissive(asked: Asked, *, refused: tuple[str, str] = ("", "")) -> tuple[int, object]:
     """Answers of a server that has everything and allows everything, but for one verb on one resource."""
     if asked.path == "/version":
@@ -196,6 +204,8 @@ def permissive(asked: Asked, *, refused: tuple[str, str] = ("", "")) -> tuple[in
     if asked.path.endswith("selfsubjectaccessreviews"):
         wanted = asked.body["spec"]["resourceAttributes"]
         return 201, {"status": {"allowed": (wanted["verb"], wanted["resource"]) != refused}}
+    if "/customresourcedefinitions/" in asked.path:
+        return 200, DEFINITIONS[asked.path.rpartition("/")[2]]
     if asked.path.endswith(("/realms", "/catalogs")):
         return 200, BOOKMARK if "watch" in asked.parameters else {"items": [], "metadata": {"resourceVersion": "1"}}
     names = ["realms", "realms/status", "catalogs", "catalogs/status"]
@@ -219,7 +229,7 @@ def test_missing_right_is_named_and_the_rest_is_looked_at(run: Run, server: Answ
 
     assert code == 5
     assert "may not create secrets:" in printed
-    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "FAILED", "ok", "ok", "ok", "ok"]
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "ok", "FAILED", "ok", "ok", "ok", "ok"]
 
 
 def test_check_watches_as_the_operator_does(run: Run, server: Answering) -> None:
@@ -264,7 +274,7 @@ def test_watch_that_may_not_be_opened_is_refused(run: Run, environment: pytest.M
     code, printed, _ = run("check")
 
     assert code == 5
-    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "ok", "ok", "ok", "FAILED", "ok"]
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "ok", "ok", "ok", "ok", "FAILED", "ok"]
     assert "catalogs: forbidden: injected by a test (403)" in printed
 
 

@@ -16,12 +16,13 @@ from headwater.iceberg.spec.document_shape import JsonRecord, without_none
 from headwater.iceberg.spec.schema_rules import ListType, MapType, NestedField, SingleSchema, StructType
 from headwater.iceberg.spec.table_rules import NO_PARENT, PartitionField, TableSnapshot, TableV3
 from headwater.iceberg.spec.view_rules import ViewMetadata
+from headwater.typed_values import json_decoder
 
 _NULL = b"null"
 _NULL_MEMBER = b":null"
 _NO_PARENT = f'"parent-snapshot-id":{NO_PARENT}'.encode()
-_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECT = json_decoder(dict[str, msgspec.Raw])
+_LIST = json_decoder(list[msgspec.Raw])
 _NESTED_TYPES = {b'"struct"': StructType, b'"list"': ListType, b'"map"': MapType}
 _TYPE = "a column's type"
 """Stands for the declaration of a type, whose record depends on the value."""
