@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from headwater.catalogs.content_operations import IDS, Conflict, ConflictKind
+from headwater.catalogs.content_operations import Conflict, ConflictKind
 from headwater.catalogs.history.ref_relation import ReferenceExpression
 from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver, check_exact, parse_revspec
 from headwater.catalogs.known_metadata import note_forgotten
@@ -53,13 +53,11 @@ from headwater.catalogs.registry import (
 )
 from headwater.clock import Micros
 from headwater.commits import (
-    Head,
     Transaction,
     assign_reference,
     commit_change,
     complete_operation,
     create_reference_at,
-    read_commit,
 )
 from headwater.errors import (
     ConflictError,
@@ -131,7 +129,7 @@ class CatalogRefs:
         checked_ref_name(kind, name)
         target, among = self._start(source, at)
         if kind is RefKind.BRANCH and target is not None:
-            self._check_places(read_commit(self._rows, target), f"branch {name!r} of {self._entry.label} was not created")
+            self._check_places(target, f"branch {name!r} of {self._entry.label} was not created")
         return self._created(kind, name, target, among)
 
     def create_empty_ref(self, kind: RefKind, name: str) -> NamedRef:
@@ -171,9 +169,9 @@ class CatalogRefs:
         row = self._read_row(kind, name)
         self._check_expected(kind, name, row, expected)
         if target is not None:
-            head = self._resolver.read_commit(target)
+            self._resolver.read_commit(target)
             if kind is RefKind.BRANCH:
-                self._check_places(head, f"branch {name!r} of {self._entry.label} was not moved to {id_text(target)}")
+                self._check_places(target, f"branch {name!r} of {self._entry.label} was not moved to {id_text(target)}")
         self._note_forgotten(kind, row, target)
         try:
             moved = assign_reference(self._rows, row.name, target, expected=row.pointer, among=self._all_references())
@@ -275,8 +273,8 @@ class CatalogRefs:
             if self._entry.find_ref_row(taken, name) is not None:
                 raise ConflictError(f"cannot {verb} {kind} {name!r}: {self._entry.label} has a {taken} of this name")
 
-    def _check_places(self, head: Head, what: str) -> None:
-        check_not_released(self._rows, self._entry.definition.id, head.index(IDS), what)
+    def _check_places(self, target: ObjectId, what: str) -> None:
+        check_not_released(self._rows, self._entry.definition.id, target, what)
 
     def _note_forgotten(self, kind: RefKind, row: Reference | None, target: ObjectId | None) -> None:
         """Note the metadata files that the row is about to forget.

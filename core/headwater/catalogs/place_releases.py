@@ -18,7 +18,6 @@ from headwater.catalogs.table_claims import PURGING, ClaimConflict, ClaimOwner, 
 from headwater.clock import Micros
 from headwater.commits import read_commit, read_log, sound_times
 from headwater.errors import NotFoundError, RefusedError
-from headwater.index import Index
 from headwater.store import ObjectId, RealmReader, RealmStore
 
 _SHOWN = 5
@@ -68,14 +67,11 @@ def release_location(rows: RealmStore, location: str) -> tuple[str, ...]:
     return tuple(place for place, owner in held.items() if claims.release_place(place, owner))
 
 
-def check_not_released(rows: RealmReader, catalog_id: str, ids: Index, what: str) -> None:
-    """Check that a commit which is to be a branch's holds no table whose place was let go; raises RefusedError that names the tables.
-
-    ids           the commit's index from content ids to keys
-    """
+def check_not_released(rows: RealmReader, catalog_id: str, commit: ObjectId, what: str) -> None:
+    """Check that a commit which is to be a branch's holds no table whose place was let go; raises RefusedError that names the tables."""
     released = find_released(rows, catalog_id)
-    if released:
-        _refuse(find_content_keys(ids, released), what)
+    if released:  # else the commit is not even read
+        _refuse(find_content_keys(read_commit(rows, commit).index(IDS), released), what)
 
 
 def check_copies(rows: RealmReader, catalog_id: str, copies: Mapping[ContentKey, UUID], what: str) -> None:

@@ -366,7 +366,8 @@ print(polars.scan_iceberg(orders, storage_options={k: v for k, v in orders.io.pr
         "Flink",
         "Flink, with iceberg-flink-runtime of its version, hadoop-client-api and hadoop-client-runtime in lib/",
         "Flink 2.1.1 with Iceberg 1.11.0 and Hadoop 3.4.3",
-        "folders as Flink does; the form s3 buckets, with iceberg-aws-bundle in lib/, by credentials that the server gives clients, which was not tried",
+        "folders as Flink does; the form s3 buckets, with iceberg-aws-bundle in lib/, by credentials that the server gives"
+        " clients, which was not tried",
         (
             ConfigForm("sql", "sql", FLINK_REST.replace("$more", "") + FLINK_SELECT),
             ConfigForm("s3", "sql", FLINK_REST.replace("$more", FLINK_VENDED) + FLINK_SELECT),
