@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from answer_server import Answering, Asked, answering, status
 
 from headwater.realms import RealmRegistry
@@ -24,6 +25,7 @@ from headwater_operator.main import EXIT_CODES, main
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS
 from kube_fixtures import Installation, installation
 from kubetest import Cluster, Namespace, Operator, start_operator, wait_for
+from kubetest.cluster import ROOT
 from kubetest.emulated import Emulated, start_emulated, write_kubeconfig
 from kubetest.processes import clean_environment
 from noisy_python import NOISE, noisy_variables
@@ -124,7 +126,7 @@ def test_check_finds_all_in_order(run: Run, environment: pytest.MonkeyPatch) -> 
     code, printed, _ = run("check")
 
     assert code == 0, printed
-    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 7
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 8
 
 
 def test_check_changes_nothing(run: Run, environment: pytest.MonkeyPatch, namespace: Namespace, tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_store_that_cannot_be_opened_is_one_finding(run: Run, environment: pytes
     code, printed, _ = run("check")
 
     assert code != 0
-    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 6 + ["FAILED"]
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 7 + ["FAILED"]
 
 
 @pytest.mark.parametrize(
@@ -193,6 +195,9 @@ def permissive(asked: Asked, *, refused: tuple[str, str] = ("", "")) -> tuple[in
     """Answers of a server that has everything and allows everything, but for one verb on one resource."""
     if asked.path == "/version":
         return 200, {"gitVersion": "v1.36.0"}
+    if "/customresourcedefinitions/" in asked.path:
+        file = ROOT / "crds" / f"headwater.dev_{asked.path.rpartition('/')[2].partition('.')[0]}.yaml"
+        return 200, yaml.safe_load(file.read_text(encoding="utf-8"))
     if asked.path.endswith("selfsubjectaccessreviews"):
         wanted = asked.body["spec"]["resourceAttributes"]
         return 201, {"status": {"allowed": (wanted["verb"], wanted["resource"]) != refused}}
@@ -219,7 +224,7 @@ def test_missing_right_is_named_and_the_rest_is_looked_at(run: Run, server: Answ
 
     assert code == 5
     assert "may not create secrets:" in printed
-    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "FAILED", "ok", "ok", "ok", "ok"]
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "ok", "FAILED", "ok", "ok", "ok", "ok"]
 
 
 def test_check_watches_as_the_operator_does(run: Run, server: Answering) -> None:
@@ -230,6 +235,22 @@ def test_check_watches_as_the_operator_does(run: Run, server: Answering) -> None
     assert [asked.path.rpartition("/")[2] for asked in watches] == ["realms", "catalogs"]
     wanted = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "1", "timeoutSeconds": "600"}
     assert [asked.parameters for asked in watches] == [wanted] * 2
+
+
+def test_definition_that_is_older_is_named_with_what_it_drops(run: Run, server: Answering) -> None:
+    def older(asked: Asked) -> tuple[int, object]:
+        code, body = permissive(asked)
+        if asked.path.endswith("/customresourcedefinitions/realms.headwater.dev"):
+            del body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["roles"]  # type: ignore[index]
+        return code, body
+
+    server.answer = older
+    code, printed, _ = run("check")
+
+    assert code == 5
+    assert "FAILED  fields of the definitions: the definition realms.headwater.dev in the cluster is older" in printed
+    assert "drops spec.roles" in printed
+    assert "apply the CRDs" in printed
 
 
 def test_watch_that_is_refused_is_named_with_the_servers_words(run: Run, server: Answering) -> None:
@@ -264,7 +285,7 @@ def test_watch_that_may_not_be_opened_is_refused(run: Run, environment: pytest.M
     code, printed, _ = run("check")
 
     assert code == 5
-    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "ok", "ok", "ok", "FAILED", "ok"]
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "ok", "ok", "ok", "ok", "FAILED", "ok"]
     assert "catalogs: forbidden: injected by a test (403)" in printed
 
 
