@@ -25,6 +25,7 @@ from headwater_operator.main import EXIT_CODES, main
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS
 from kube_fixtures import Installation, installation
 from kubetest import Cluster, Namespace, Operator, start_operator, wait_for
+from kubetest.cluster import ROOT
 from kubetest.emulated import Emulated, start_emulated, write_kubeconfig
 from kubetest.processes import clean_environment
 from noisy_python import NOISE, noisy_variables
@@ -201,6 +202,9 @@ def permissive(asked: Asked, *, refused: tuple[str, str] = ("", "")) -> tuple[in
     """Answers of a server that has everything and allows everything, but for one verb on one resource."""
     if asked.path == "/version":
         return 200, {"gitVersion": "v1.36.0"}
+    if "/customresourcedefinitions/" in asked.path:
+        file = ROOT / "crds" / f"headwater.dev_{asked.path.rpartition('/')[2].partition('.')[0]}.yaml"
+        return 200, yaml.safe_load(file.read_text(encoding="utf-8"))
     if asked.path.endswith("selfsubjectaccessreviews"):
         wanted = asked.body["spec"]["resourceAttributes"]
         return 201, {"status": {"allowed": (wanted["verb"], wanted["resource"]) != refused}}
@@ -240,6 +244,22 @@ def test_check_watches_as_the_operator_does(run: Run, server: Answering) -> None
     assert [asked.path.rpartition("/")[2] for asked in watches] == ["realms", "catalogs"]
     wanted = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "1", "timeoutSeconds": "600"}
     assert [asked.parameters for asked in watches] == [wanted] * 2
+
+
+def test_definition_that_is_older_is_named_with_what_it_drops(run: Run, server: Answering) -> None:
+    def older(asked: Asked) -> tuple[int, object]:
+        code, body = permissive(asked)
+        if asked.path.endswith("/customresourcedefinitions/realms.headwater.dev"):
+            del body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["roles"]  # type: ignore[index]
+        return code, body
+
+    server.answer = older
+    code, printed, _ = run("check")
+
+    assert code == 5
+    assert "FAILED  fields of the definitions: the definition realms.headwater.dev in the cluster is older" in printed
+    assert "drops spec.roles" in printed
+    assert "apply the CRDs" in printed
 
 
 def test_watch_that_is_refused_is_named_with_the_servers_words(run: Run, server: Answering) -> None:
