@@ -10,7 +10,7 @@ import pytest
 from commits_of_engines import LINES, ORDERS, SCHEMA
 
 from headwater import Store
-from headwater.catalogs import Catalog, Catalogs, TableClaims, release_location
+from headwater.catalogs import Catalog, Catalogs, TableClaims, find_homes, release_location
 from headwater.errors import ConflictError, NotFoundError, RefusedError
 from headwater.iceberg_catalog import IcebergCatalog, LoadedTable, TableCreation
 from headwater.jobs.table_tasks import lock_locations
@@ -122,6 +122,31 @@ def test_dropped_table_comes_back_while_its_place_is_free(
 
     assert lake.tables.register(ORDERS, first.metadata_location).content_id == first.content_id
     assert catalog.create_branch("again", before).name == "again"
+    with pytest.raises(RefusedError, match=TAKEN):
+        make_table(LINES, location=place)
+
+
+@pytest.mark.parametrize("undo", ["branch", "move", "merge"])
+def test_undo_takes_back_a_place_that_is_free(
+    lake: IcebergCatalog, catalog: Catalog, make_table: MakeTable, rows: RealmStore, place: str, undo: str
+) -> None:
+    catalog.create_branch("empty")
+    first, before = make_table(location=place), head_of(catalog)
+    lake.tables.drop(ORDERS)
+    release_location(rows, place)
+    held = catalog.resolve(before)
+    assert held is not None
+
+    if undo == "branch":
+        catalog.create_branch("old", before)
+    elif undo == "move":
+        catalog.assign_branch("main", held.id)
+    else:
+        catalog.merge(before, "empty")
+
+    owner = TableClaims(rows).find_location(place)
+    assert owner is not None and owner.content_id == first.content_id
+    assert first.content_id in find_homes(rows, catalog.definition.id)
     with pytest.raises(RefusedError, match=TAKEN):
         make_table(LINES, location=place)
 

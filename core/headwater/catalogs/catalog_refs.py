@@ -36,7 +36,7 @@ from headwater.catalogs.content_operations import Conflict, ConflictKind
 from headwater.catalogs.history.ref_relation import ReferenceExpression
 from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver, check_exact, parse_revspec
 from headwater.catalogs.known_metadata import note_forgotten
-from headwater.catalogs.place_releases import check_not_released
+from headwater.catalogs.place_releases import take_back_places
 from headwater.catalogs.ref_pages import RefPage, read_ref_page
 from headwater.catalogs.registry import (
     REFS_INDEX,
@@ -129,7 +129,7 @@ class CatalogRefs:
         checked_ref_name(kind, name)
         target, among = self._start(source, at)
         if kind is RefKind.BRANCH and target is not None:
-            self._check_places(target, f"branch {name!r} of {self._entry.label} was not created")
+            self._take_back_places(target, f"branch {name!r} of {self._entry.label} was not created")
         return self._created(kind, name, target, among)
 
     def create_empty_ref(self, kind: RefKind, name: str) -> NamedRef:
@@ -171,7 +171,7 @@ class CatalogRefs:
         if target is not None:
             self._resolver.read_commit(target)
             if kind is RefKind.BRANCH:
-                self._check_places(target, f"branch {name!r} of {self._entry.label} was not moved to {id_text(target)}")
+                self._take_back_places(target, f"branch {name!r} of {self._entry.label} was not moved to {id_text(target)}")
         self._note_forgotten(kind, row, target)
         try:
             moved = assign_reference(self._rows, row.name, target, expected=row.pointer, among=self._all_references())
@@ -273,8 +273,8 @@ class CatalogRefs:
             if self._entry.find_ref_row(taken, name) is not None:
                 raise ConflictError(f"cannot {verb} {kind} {name!r}: {self._entry.label} has a {taken} of this name")
 
-    def _check_places(self, target: ObjectId, what: str) -> None:
-        check_not_released(self._rows, self._entry.definition.id, target, what)
+    def _take_back_places(self, target: ObjectId, what: str) -> None:
+        take_back_places(self._rows, self._entry.definition.id, target, what)
 
     def _note_forgotten(self, kind: RefKind, row: Reference | None, target: ObjectId | None) -> None:
         """Note the metadata files that the row is about to forget.

@@ -1,8 +1,8 @@
 """Places of tables that only history holds: a new table of the same catalog takes them over, and a user releases them.
 
 A dropped table keeps its claims until no kept commit holds it, so that the drop can be undone. Its places may go earlier, where no
-branch and no tag of its catalog holds it, deleted ones included. From then on it stays in history: no branch may get it back
-(``check_not_released``) but by a restore, which takes the claims again and leaves away what has lost its place.
+branch and no tag of its catalog holds it, deleted ones included. What would bring it back to a branch takes the places again
+(``take_back_places``, ``take_back_copies``), and is refused where another table has them; a restore leaves such a table away.
 """
 
 from __future__ import annotations
@@ -10,16 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
+import msgspec
+
 from headwater.catalogs.catalog_definition import CatalogState
 from headwater.catalogs.content import ContentKey, ContentValue
 from headwater.catalogs.content_operations import CONTENT, IDS, find_content_keys
 from headwater.catalogs.registry import find_definition, listed_refs, read_ref_names
-from headwater.catalogs.table_claims import PURGING, ClaimConflict, ClaimOwner, TableClaim, TableClaims, find_released
+from headwater.catalogs.stored_metadata import read_fields
+from headwater.catalogs.table_claims import (
+    PURGING,
+    ClaimConflict,
+    ClaimOwner,
+    TableClaim,
+    TableClaims,
+    find_released,
+    stored_places,
+)
 from headwater.clock import Micros
-from headwater.commits import read_commit, read_log, sound_times
+from headwater.commits import Head, read_commit, read_log, sound_times
 from headwater.errors import NotFoundError, RefusedError
-from headwater.store import ObjectId, RealmReader, RealmStore
+from headwater.index import Index
+from headwater.store import ObjectId, RealmStore
 
+_UUIDS = ("table-uuid", "view-uuid")
 _SHOWN = 5
 _COMMITS = 10_000
 _ROUNDS = 5
@@ -67,26 +80,59 @@ def release_location(rows: RealmStore, location: str) -> tuple[str, ...]:
     return tuple(place for place, owner in held.items() if claims.release_place(place, owner))
 
 
-def check_not_released(rows: RealmReader, catalog_id: str, commit: ObjectId, what: str) -> None:
-    """Check that a commit which is to be a branch's holds no table whose place was let go; raises RefusedError that names the tables."""
+def take_back_places(rows: RealmStore, catalog_id: str, commit: ObjectId, what: str, *, dry_run: bool = False) -> None:
+    """Take the places again of the tables in a commit that is to be a branch's, where they were let go.
+
+    what          what does not happen otherwise, for the message
+    dry_run       whether that would be possible; nothing is taken
+    raises        RefusedError that names the tables whose place another one has by now
+    """
     released = find_released(rows, catalog_id)
     if released:  # else the commit is not even read
-        _refuse(find_content_keys(read_commit(rows, commit).index(IDS), released), what)
+        ids = read_commit(rows, commit).index(IDS)
+        _take_back(rows, catalog_id, ids, find_content_keys(ids, released), what, dry_run=dry_run)
 
 
-def check_copies(rows: RealmReader, catalog_id: str, copies: Mapping[ContentKey, UUID], what: str) -> None:
-    """Check that contents which are to be copied to a branch kept their places; raises as ``check_not_released`` does."""
+def take_back_copies(
+    rows: RealmStore, catalog_id: str, source: Head, copies: Mapping[ContentKey, UUID], what: str, *, dry_run: bool
+) -> None:
+    """Do the same for contents that are to be copied from a commit to a branch, by their keys there."""
     released = find_released(rows, catalog_id) if copies else ()
-    _refuse({content_id: key for key, content_id in copies.items() if content_id in released}, what)
-
-
-def _refuse(keys: Mapping[UUID, ContentKey], what: str) -> None:
+    keys = {content_id: key for key, content_id in copies.items() if content_id in released}
     if keys:
-        names = ", ".join(sorted(map(str, keys.values()))[:_SHOWN])
+        _take_back(rows, catalog_id, source.index(IDS), keys, what, dry_run=dry_run)
+
+
+def _take_back(
+    rows: RealmStore, catalog_id: str, ids: Index, keys: Mapping[UUID, ContentKey], what: str, *, dry_run: bool
+) -> None:
+    claims, wanted = TableClaims(rows), _claims_of(rows, catalog_id, ids, keys)
+    lost = keys.keys() - {claim.content_id for claim in wanted}
+    lost |= {conflict.claim.content_id for conflict in claims.find_conflicts(wanted)}
+    if not lost and not dry_run:
+        lost = {conflict.claim.content_id for conflict in claims.take_claims(wanted)}
+    if lost:
+        names = ", ".join(sorted(str(keys[content_id]) for content_id in lost)[:_SHOWN])
         raise RefusedError(
-            f"{what}: it holds {names}, dropped since, whose place in storage was released, and may be another table's by now. Read it"
-            " by the commit or a tag; `headwater realm restore` brings back what finds its place free"
+            f"{what}: it holds {names}, dropped since, whose place in storage was released, and is another table's by now. Read it by"
+            " the commit or a tag; `headwater realm restore` brings back what else was there"
         )
+
+
+def _claims_of(rows: RealmStore, catalog_id: str, ids: Index, content_ids: Iterable[UUID]) -> list[TableClaim]:
+    """The claims of tables and views by the documents that are stored with them; others are left out."""
+    entries = ids.get_many(content_id.bytes for content_id in content_ids)
+    metadata = {UUID(bytes=key): entry.object_id for key, entry in entries.items() if entry.object_id is not None}
+    places = stored_places(rows, list(metadata.values()))
+    uuids = read_fields(rows, list(metadata.values()), _UUIDS)
+    claims = []
+    for content_id, metadata_id in metadata.items():
+        location, paths = places[metadata_id]
+        text = next(iter(uuids[metadata_id].values()), None)
+        if location is not None:
+            uuid = None if text is None else UUID(msgspec.json.decode(text, type=str))
+            claims.append(TableClaim(catalog_id, content_id, location, uuid, paths))
+    return claims
 
 
 def find_holders(rows: RealmStore, catalog_id: str, content_ids: Iterable[UUID]) -> dict[UUID, str]:

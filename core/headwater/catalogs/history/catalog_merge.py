@@ -46,7 +46,7 @@ from headwater.catalogs.history.three_way import (
     judge_merge,
 )
 from headwater.catalogs.history.undone_merges import UndoneChange, UndoneChanges, find_undone
-from headwater.catalogs.place_releases import check_copies
+from headwater.catalogs.place_releases import take_back_copies
 from headwater.catalogs.stored_metadata import IcebergMetadata, metadata_bytes, read_metadata, store_metadata
 from headwater.commits import Commit, Head, StagedObjects, Transaction, commit_change, read_commit, read_head
 from headwater.errors import ConflictError, CorruptionError, ExpiredError, NotFoundError
@@ -270,7 +270,8 @@ class _Merge:
             # behind the guard: which keys are changed is for those alone who may see all of them
             self._options.check_used({change.key for change in changes})
             target, copies = self._target, {key: value.content_id for key, value in plan.copies.items()}
-            check_copies(target.rows, target.catalog_id, copies, f"{self._name()} was not merged into {target.branch!r}")
+            what, dry_run = f"{self._name()} was not merged into {target.branch!r}", self._options.dry_run
+            take_back_copies(target.rows, target.catalog_id, self._source.head, copies, what, dry_run=dry_run)
             known = _Planned(plan, tuple(sorted(undone)))
             self._plans = {head_id: known}
         return known
