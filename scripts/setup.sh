@@ -283,7 +283,8 @@ trino_java=24
 keycloak_artifact=org.keycloak:keycloak-quarkus-dist:26.4.5:tar.gz
 flink_package=apache-flink-libraries==2.1.1
 flink_artifacts="org.apache.iceberg:iceberg-flink-runtime-2.1:1.11.0 org.apache.iceberg:iceberg-aws-bundle:1.11.0
-    org.apache.hadoop:hadoop-client-api:3.4.3 org.apache.hadoop:hadoop-client-runtime:3.4.3"
+    org.apache.hadoop:hadoop-client-api:3.4.3 org.apache.hadoop:hadoop-client-runtime:3.4.3
+    org.apache.flink:flink-sql-gateway:2.1.1"
 chdb_package=chdb==4.4.0
 foreign_clients=tests/foreign_engines
 
@@ -317,7 +318,7 @@ need_flink() {
         tar -xzf "$download"/*.tar.gz -C "$download" &&
         mv "$download"/*/deps/lib/*.jar "$download"/*/deps/opt/*.jar "$folder/lib/" &&
         for artifact in $flink_artifacts; do copy_by_maven "$artifact" "$folder/lib" || break; done &&
-        compgen -G "$folder/lib/hadoop-client-runtime-*" >/dev/null; then
+        compgen -G "$folder/lib/flink-sql-gateway-*" >/dev/null; then
         printf '%s' "$wanted" >"$folder/.complete"
     else
         say "tests of Flink will be skipped: pip could not get $flink_package, or Maven Iceberg's runtime and Hadoop's client for it"
