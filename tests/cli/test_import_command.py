@@ -57,7 +57,7 @@ def lake(headwater: CommandLine, realm: str, warehouse: Path) -> str:
 
 
 def test_name_of_a_folder_is_taken_as_it_is(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
-    folder = tmp_path / "my lake é" / "50%20"
+    folder = tmp_path / "my-lake-é" / "50%20"
     write_table(folder / "sales" / "orders", location=f"file://{folder}/sales/orders")
     headwater.ok("catalog", "create", f"{realm}/lake", "--base-location", f"file://{folder}")
 
