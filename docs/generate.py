@@ -190,7 +190,7 @@ def engine_blocks() -> str:
     blocks: dict[str, list[str]] = {}
     for config in ENGINE_CONFIGS:
         form, *_ = config.filled(EXAMPLE_ADDRESS).forms
-        if config.name != "curl":
+        if config.name not in ("curl", "iceberg-go", "iceberg-rust"):  # whose forms are long
             told = f"{config.title}: {form.file}" if form.file else config.title
             blocks.setdefault(form.language, []).append(f"{COMMENTS[form.language]} {told}\n{form.text}")
     fenced = (f"```{language}\n" + "\n".join(texts) + "```\n" for language, texts in blocks.items())

@@ -108,6 +108,7 @@ MERELY_PRINTED = {
     "grant": "RoleInfo.grants has a line for each",
     "ingested file": "FileTableClient.ingest returns how many there are",
     "merge": "MergeInfo has it by key, with the sides of each conflict",
+    "released place": "RealmClient.release_location returns the places",
     "store": "connect creates it, and Connection.url names it",
     "version": "__version__",
 }

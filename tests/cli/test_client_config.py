@@ -98,11 +98,6 @@ def test_shortest_forms_have_few_lines() -> None:
     assert max(lines.values()) <= 3
 
 
-def test_engine_that_never_ran_says_so(nowhere: CommandLine) -> None:
-    assert "never run with Headwater" in nowhere.ok("client-config", "iceberg-rust", "acme/lake")
-    assert nowhere.data("client-config", "rust", "acme/lake")["tried"] is None
-
-
 def test_form_is_printed_alone(nowhere: CommandLine) -> None:
     printed = nowhere.ok("client-config", "pyiceberg", "acme/lake", "--form", "yaml")
 

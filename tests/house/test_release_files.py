@@ -32,7 +32,7 @@ def pinned(package: str) -> str:
         ("charts/headwater/Chart.yaml", r"^version: (\S+)$"),
         ("charts/headwater/Chart.yaml", r'^appVersion: "(\S+)"$'),
         ("Dockerfile", r"^ARG VERSION=(\S+)$"),
-        ("CHANGELOG.md", r"^## \[(\S+)\]"),
+        ("CHANGELOG.md", r"^## \[(\d\S+)\]"),
         ("charts/headwater/README.md", r"headwater-server:(\S+) "),
     ],
 )

@@ -366,8 +366,7 @@ print(polars.scan_iceberg(orders, storage_options={k: v for k, v in orders.io.pr
         "Flink",
         "Flink, with iceberg-flink-runtime of its version, hadoop-client-api and hadoop-client-runtime in lib/",
         "Flink 2.1.1 with Iceberg 1.11.0 and Hadoop 3.4.3",
-        "folders as Flink does; the form s3 buckets, with iceberg-aws-bundle in lib/, by credentials that the server gives"
-        " clients, which was not tried",
+        "folders as Flink does; the form s3 buckets, with iceberg-aws-bundle in lib/, by credentials that the server gives clients",
         (
             ConfigForm("sql", "sql", FLINK_REST.replace("$more", "") + FLINK_SELECT),
             ConfigForm("s3", "sql", FLINK_REST.replace("$more", FLINK_VENDED) + FLINK_SELECT),
@@ -377,8 +376,8 @@ print(polars.scan_iceberg(orders, storage_options={k: v for k, v in orders.io.pr
         "iceberg-rust",
         "Rust",
         "cargo add iceberg iceberg-catalog-rest iceberg-storage-opendal, each of version 0.10",
-        "",
-        "OpenDAL: folders, and buckets by credentials that the server gives clients",
+        "iceberg-rust 0.10.1",
+        "OpenDAL: folders, and buckets by credentials that the server gives clients; load a table again after each commit of yours",
         (ConfigForm("rust", "rust", RUST_HEAD + RUST_PROPERTIES.replace("$more", ""), RUST_FILE),),
     ),
     EngineConfig(
