@@ -170,7 +170,7 @@ COMMANDS: Mapping[str, Covered] = {
         without={"all": "a method of its own", "confirm": "the keys are named; before adopt_all, guests lists them"},
     ),
     "table guests": by("RefClient.guests"),
-    "table release": by("RealmClient.release_location", location="location"),
+    "table release": by("RealmClient.release_location"),
     "task cancel": by("TaskClient.cancel"),
     "task figures": by("Connection.task_figures"),
     "task list": by(
