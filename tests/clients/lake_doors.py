@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import (
     BadRequestError,
@@ -54,3 +55,8 @@ def connect(
     """Connect as a client of a server does; ``author`` is heard by nobody there."""
     warehouse = f"{realm}/{catalog}" + (f"@{branch}" if branch else "")
     return RestCatalog("rest", uri=f"{url}/iceberg", warehouse=warehouse, **properties)
+
+
+def own_properties(catalog: IcebergCatalog, namespace: str) -> dict[str, str]:
+    """The properties of a namespace without its location, which Iceberg REST computes where none is stored."""
+    return {name: value for name, value in catalog.load_namespace_properties(namespace).items() if name != "location"}

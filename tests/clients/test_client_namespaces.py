@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from lake_doors import NO_NAMESPACE, REFUSED
+from lake_doors import NO_NAMESPACE, REFUSED, own_properties
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NoSuchNamespaceError, RESTError
 from pyiceberg.schema import Schema
@@ -15,12 +15,7 @@ def test_namespace_that_was_created_exists_with_its_properties(catalog: IcebergC
     catalog.create_namespace("sales", {"owner": "ann"})
 
     assert catalog.namespace_exists("sales")
-    assert stored_properties(catalog, "sales") == {"owner": "ann"}
-
-
-def stored_properties(catalog: IcebergCatalog, name: str) -> dict[str, str]:
-    """A server adds the location where it puts new tables."""
-    return {key: value for key, value in catalog.load_namespace_properties(name).items() if key != "location"}
+    assert own_properties(catalog, "sales") == {"owner": "ann"}
 
 
 def test_namespace_is_created_once(catalog: IcebergCatalog) -> None:
@@ -35,7 +30,7 @@ def test_namespace_that_exists_is_left_by_creation_if_missing(catalog: IcebergCa
 
     catalog.create_namespace_if_not_exists("sales", {"owner": "bob"})
 
-    assert stored_properties(catalog, "sales") == {"owner": "ann"}
+    assert own_properties(catalog, "sales") == {"owner": "ann"}
 
 
 def test_namespaces_above_a_new_one_exist_with_it(catalog: IcebergCatalog) -> None:
@@ -72,7 +67,7 @@ def test_properties_are_removed_and_updated_and_the_missing_are_named(catalog: I
     summary = catalog.update_namespace_properties("sales", {"owner", "nothing"}, {"comment": "new"})
 
     assert (summary.removed, summary.updated, summary.missing) == (["owner"], ["comment"], ["nothing"])
-    assert stored_properties(catalog, "sales") == {"comment": "new", "kept": "yes"}
+    assert own_properties(catalog, "sales") == {"comment": "new", "kept": "yes"}
 
 
 def test_property_cannot_be_removed_and_updated_at_once(catalog: IcebergCatalog) -> None:

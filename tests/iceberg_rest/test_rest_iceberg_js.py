@@ -29,7 +29,8 @@ const orders = { namespace: ["sales", "eu"], name: "orders" };
 const told = {};
 await catalog.createNamespace({ namespace: ["sales", "eu"] }, { properties: { owner: "ann" } });
 told.namespaces = (await catalog.listNamespaces({ parent: { namespace: ["sales"] } })).namespaces;
-told.properties = (await catalog.loadNamespaceMetadata({ namespace: ["sales", "eu"] })).properties;
+const { location, ...properties } = (await catalog.loadNamespaceMetadata({ namespace: ["sales", "eu"] })).properties;
+Object.assign(told, { properties, isLocated: location.endsWith("/sales/eu") });
 const created = await catalog.createTable({ namespace: ["sales", "eu"] }, { name: "orders", schema });
 told.tables = (await catalog.listTables({ namespace: ["sales", "eu"] })).identifiers;
 const loaded = await catalog.loadTableResult(orders);
@@ -101,6 +102,7 @@ def test_javascript_client_keeps_a_table(store: Store, client_folder: Path) -> N
     assert told == {
         "namespaces": [{"namespace": ["sales", "eu"]}],
         "properties": {"owner": "ann"},
+        "isLocated": True,
         "tables": [{"namespace": ["sales", "eu"], "name": "orders"}],
         "isSame": True,
         "isKnown": True,
