@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from kubetest import Cluster, start_cluster, wait_for
+from kubetest.assets import CONTROLLERS
 from kubetest.cluster import program
 
 pytestmark = pytest.mark.long
@@ -72,7 +73,7 @@ def test_controllers_of_the_folder_are_started(cluster: Cluster, assets: Path) -
     (manager,) = calls(assets, MANAGER)
 
     assert f"--kubeconfig={cluster.kubeconfig}" in manager
-    assert "--controllers=namespace-controller,garbage-collector-controller" in manager
+    assert f"--controllers={','.join(CONTROLLERS)}" in manager
     assert cluster.server.has_controllers
 
 
@@ -94,7 +95,10 @@ def test_resources_are_known_and_the_policy_is_in_force(cluster: Cluster) -> Non
     policies = cluster.kubectl("get", "validatingadmissionpolicies", "-o", "name").stdout.split()
 
     assert sorted(known) == ["catalogs.headwater.dev", "realms.headwater.dev"]
-    assert len(policies) == 1
+    assert sorted(policy.rpartition("/headwater-headwater-")[2] for policy in policies) == [
+        "deletion-protection",
+        "newer-definitions",
+    ]
 
 
 def test_tests_that_need_a_failing_server_know_this_one_cannot(cluster: Cluster) -> None:
