@@ -64,7 +64,7 @@ class ReferenceModel(TwoStores):
         else:
             left = [ReferenceMove(old.pointer, Micros(old.deleted & ~1))] if old.pointer is not None else []
             expected = dataclasses.replace(_onto(old, pointer), moves=_recorded(left, old, since), deleted=None)
-            self._settle(name, outcome, lambda new: new == expected)
+            self._settle(name, outcome, lambda new: _is_confirmed(new, expected, spoiling.times))
 
     @rule(name=names, spoiling=spoilings)
     def bury(self, name: str, spoiling: Spoiling) -> None:
@@ -265,6 +265,12 @@ class ReferenceModel(TwoStores):
         grace = max(settings.reader_grace_seconds, settings.writer_grace_seconds)
         now = self.clock.now() if seen is None or seen.pointer is None else min(self.clock.now(), id_time(seen.pointer))
         return now - round((grace + settings.clock_bound_seconds + settings.commit_timeout_seconds) * 1_000_000)
+
+
+def _is_confirmed(new: Reference, expected: Reference, lost_answers: int) -> bool:
+    """Whether it is as expected, apart from the writes that confirmed what only a read had shown: one for each lost answer at most."""
+    confirmations = new.version - expected.version
+    return 0 <= confirmations <= lost_answers and dataclasses.replace(new, version=expected.version) == expected
 
 
 def _next(seen: Reference) -> Reference:
