@@ -182,7 +182,7 @@ def spark_lake(
 ) -> Iterator[SparkLake]:
     """The lake after its story: tables that Spark wrote at random, expired and collected, with two reports."""
     url, store, clock = store_of_lake
-    folder = tmp_path_factory.mktemp("spark lake") / "lake"
+    folder = tmp_path_factory.mktemp("spark-lake") / "lake"
     Catalogs(RealmRegistry(store).open_realm("acme")).create_catalog("lake", base_location=f"file://{folder}")
     with headwater_server(url, tmp_path_factory.mktemp("lake-server") / "log") as server:
         sql = SparkSql(spark)
