@@ -75,7 +75,7 @@ def test_waits(server):
     os.kill(os.getppid(), signal.SIGTERM)
     time.sleep(200)
 """
-    done = run_tests(tmp_path, {"a/test_slow.py": slow}, "--", "-p", "no:randomly")
+    done = run_tests(tmp_path, {"a/test_slow.py": slow}, "--", "--randomly-dont-reorganize")
 
     assert (done.returncode, done.stdout.splitlines()[-1]) == (128 + signal.SIGINT, "1 passed, 0 failed, 0 skipped")
     assert (tmp_path / "torn-down").exists()
