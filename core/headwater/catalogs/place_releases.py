@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
-import msgspec
-
 from headwater.catalogs.catalog_definition import CatalogState
 from headwater.catalogs.content import ContentKey, ContentValue
 from headwater.catalogs.content_operations import CONTENT, IDS, find_content_keys
@@ -31,6 +29,7 @@ from headwater.commits import Head, read_commit, read_log, sound_times
 from headwater.errors import NotFoundError, RefusedError
 from headwater.index import Index
 from headwater.store import ObjectId, RealmStore
+from headwater.typed_values import decode_json
 
 _UUIDS = ("table-uuid", "view-uuid")
 _SHOWN = 5
@@ -130,7 +129,7 @@ def _claims_of(rows: RealmStore, catalog_id: str, ids: Index, content_ids: Itera
         location, paths = places[metadata_id]
         text = next(iter(uuids[metadata_id].values()), None)
         if location is not None:
-            uuid = None if text is None else UUID(msgspec.json.decode(text, type=str))
+            uuid = None if text is None else UUID(decode_json(text, str))
             claims.append(TableClaim(catalog_id, content_id, location, uuid, paths))
     return claims
 
