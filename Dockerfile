@@ -1,12 +1,13 @@
 # Images of Headwater: `docker build --target operator .`, `docker build --target server .` and `docker build --target worker .`
-# The base is pinned by its tag. Whoever publishes images adds the digest: --build-arg BASE=python:3.11.14-slim-bookworm@sha256:...
-ARG BASE=python:3.11.14-slim-bookworm
+# The base is pinned by the digest of its index, which holds all architectures. Another one: --build-arg BASE=...
+ARG BASE=python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d
 
-# What is installed is what the extras of pyproject.toml say, in the versions of constraints.txt.
+# What is installed is what deploy/images says, file by file: scripts/pin_images.sh writes it from pyproject.toml and constraints.txt.
 FROM ${BASE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY deploy/images deploy/images
 COPY core core
 COPY operator operator
 COPY server server
@@ -15,19 +16,19 @@ RUN pip wheel --no-deps --wheel-dir /wheels -c constraints.txt .
 
 FROM build AS operator-build
 RUN python -m venv --without-pip /opt/headwater \
-    && pip --python /opt/headwater install --only-binary :all: -c constraints.txt \
-        "headwater[operator,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')"
+    && pip --python /opt/headwater install --only-binary :all: --require-hashes -r deploy/images/operator.txt \
+    && pip --python /opt/headwater install --no-deps /wheels/headwater-*.whl
 
 FROM build AS server-build
 RUN python -m venv --without-pip /opt/headwater \
-    && pip --python /opt/headwater install --only-binary :all: -c constraints.txt \
-        "headwater[server,sts,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')"
+    && pip --python /opt/headwater install --only-binary :all: --require-hashes -r deploy/images/server.txt \
+    && pip --python /opt/headwater install --no-deps /wheels/headwater-*.whl
 
 FROM build AS worker-build
 # pyspark comes as source only: its jars, packed.
 RUN python -m venv --without-pip /opt/headwater \
-    && pip --python /opt/headwater install --only-binary :all: --no-binary pyspark -c constraints.txt \
-        "headwater[workers,lake,spark,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')"
+    && pip --python /opt/headwater install --only-binary :all: --no-binary pyspark --require-hashes -r deploy/images/worker.txt \
+    && pip --python /opt/headwater install --no-deps /wheels/headwater-*.whl
 
 FROM ${BASE} AS base
 ARG VERSION=0.1.0

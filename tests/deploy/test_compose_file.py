@@ -34,6 +34,13 @@ def test_compose_file_has_every_part(composed: dict[str, Any]) -> None:
     assert set(composed["services"]) == {"postgresql", "redis", "server", "worker", "prometheus", "grafana"}
 
 
+def test_compose_file_names_images_of_others_by_digest(composed: dict[str, Any]) -> None:
+    images = [service["image"] for service in composed["services"].values() if not service["image"].startswith("headwater-")]
+
+    assert len(images) == 4
+    assert [image for image in images if not re.fullmatch(r"docker\.io/\S+:\S+@sha256:[0-9a-f]{64}", image)] == []
+
+
 def test_compose_file_sets_variables_that_are_settings(composed: dict[str, Any]) -> None:
     variables = {name for service in ("server", "worker") for name in composed["services"][service]["environment"]}
 

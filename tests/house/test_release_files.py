@@ -64,6 +64,13 @@ def test_workflow_runs_what_make_and_the_chart_have() -> None:
     ] == []
 
 
+def test_workflows_name_actions_by_commit() -> None:
+    """A tag can be moved to other code."""
+    lines = [line for file in WORKFLOWS for line in file.read_text(encoding="utf-8").splitlines() if "uses:" in line]
+
+    assert lines and [line for line in lines if not re.search(r"uses: \S+@[0-9a-f]{40} # v\d", line)] == []
+
+
 @pytest.mark.parametrize(
     ("schema", "files"),
     [
