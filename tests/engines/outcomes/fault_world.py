@@ -29,7 +29,7 @@ from headwater.catalogs import (
     TableClaims,
 )
 from headwater.clock import Micros
-from headwater.commits import Commit, read_head, read_log, read_pins
+from headwater.commits import Commit, listed_extensions, read_head, read_log, read_pins
 from headwater.errors import NotFoundError
 from headwater.fsck import FindingWeight, FsckFinding, check_store, plan_repairs, repair_realm
 from headwater.jobs.task_runs import Run, list_runs, record_run
@@ -247,7 +247,8 @@ def _observed_realm(realms: RealmRegistry, realm: Realm) -> dict[str, Any]:
         told["roles"] = _observed_roles(rows)
         told["claims"] = _observed_claims(rows)
         told["pins"] = sorted(_built(pin) for pin in read_pins(rows))
-        told["references"] = _observed_reference(rows, "things")
+        told["references"] = [_observed_reference(rows, name) for name in ("things", "widgets")]
+        told["listed"] = [entry.name for entry in listed_extensions(rows)]
         told["catalogs"] = {one.name: _observed_catalog(catalogs.open_catalog(one.name)) for one in catalogs.list_catalogs()}
         told["deleted"] = {one.name: _built(one) for one in catalogs.list_deleted()}
     return told

@@ -21,6 +21,7 @@ from fault_world import (
 )
 from msgspec import structs
 
+from extensions import add_widgets
 from fake_clock import FakeClock
 from headwater.catalogs import (
     CatalogGrant,
@@ -34,6 +35,7 @@ from headwater.catalogs import (
     finish_deletions,
     note_all_known,
     release_claims,
+    release_location,
     release_name,
 )
 from headwater.catalogs.registry import RefKind, content_reference
@@ -41,6 +43,7 @@ from headwater.clock import Micros
 from headwater.commits import (
     SeriesPart,
     Transaction,
+    add_reference,
     assign_reference,
     commit_change,
     commit_series,
@@ -48,6 +51,7 @@ from headwater.commits import (
     hold_pins,
     mend_time,
     pin_commits,
+    remove_reference,
     unpin_commits,
 )
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError, SwapConflictError
@@ -88,6 +92,7 @@ from headwater.realms import (
     grant_on_realm,
     reset_principal,
     revoke_on_realm,
+    revoke_sign_in,
     rotate_principal,
     unassign_principal_role,
 )
@@ -209,6 +214,24 @@ def _release_name(world: World) -> Act:
     assert row is not None
     rows.remove_tombstone(row)
     return lambda: release_name(rows, name, older_than=Micros(2**62))
+
+
+def _release_location(world: World) -> Act:
+    """Two places of tables that no branch has."""
+    rows, place = world.rows, "s3://lake/old"
+    world.claims.take_claims([claim_of(world, UUID(int=77), f"{place}/a"), claim_of(world, OTHER_TABLE, f"{place}/b")])
+    return lambda: release_location(rows, place)
+
+
+def _add_reference(world: World) -> Act:
+    rows = world.rows
+    return lambda: add_reference(rows, "widgets")
+
+
+def _remove_reference(world: World) -> Act:
+    rows = world.rows
+    add_widgets(rows, 2)
+    return lambda: remove_reference(rows, "widgets")
 
 
 def _release_claims(world: World) -> Act:
@@ -569,6 +592,10 @@ OPERATIONS = (
     Operation("create_principal", _in_realms(lambda realms: create_principal(realms, "acme", "etl", OTHER_ROOT))),
     Operation("disable_principal", _in_realms(lambda realms: disable_principal(realms, "acme", "root"))),
     Operation("enable_principal", _enable),
+    Operation(
+        "revoke_sign_in",
+        _in_realms(lambda realms: revoke_sign_in(realms, "acme", "root", "0123456789abcdef", until=2_000_000_000)),
+    ),
     Operation("drop_principal", _drop_principal, (NotFoundError,), is_resumable=True),
     Operation("create_principal_role", _in_realms(lambda realms: create_principal_role(realms, "acme", "loaders"))),
     Operation("drop_principal_role", _with_role(drop_principal_role), (NotFoundError,), is_resumable=True),
@@ -646,6 +673,7 @@ OPERATIONS = (
         ),
     ),
     Operation("release_claims", _release_claims),
+    Operation("release_location", _release_location, (NotFoundError,), is_resumable=True),
     Operation("release_name", _release_name),
     # policies
     Operation(
@@ -706,6 +734,8 @@ OPERATIONS = (
         "RealmStore.ensure_references",
         lambda world: (lambda rows: lambda: rows.ensure_references(["things", "more"]))(world.rows),
     ),
+    Operation("add_reference", _add_reference, is_resumable=True),
+    Operation("remove_reference", _remove_reference),
     Operation("mend_time", _mend_time, is_resumable=True),
     Operation("pin_commits", _pin),
     Operation("hold_pins", _hold),

@@ -20,6 +20,7 @@ from outcome_cases import READ_CALLS, calls_of, cases, faults_of, wanted_end
 from public_operations import OPERATIONS, Operation
 from public_reads import READS, reader_of
 
+from extensions import installed
 from headwater import catalogs, commits, fsck, gc, jobs, policies, purge, realms, reconcile, restore, tasks
 from headwater.catalogs import Catalog, CatalogRoles, Catalogs, TableClaims
 from headwater.errors import UnavailableError
@@ -146,8 +147,13 @@ ELSEWHERE = {
     **dict.fromkeys(("dry_file_report", "run_file_report"), "tests/lake_files/test_interrupted_reports.py"),
 }
 """The work of tasks, which is interrupted anywhere and gone on with by tests of its own."""
-UNTRIED = {"add_reference", "remove_reference", "release_location", "revoke_sign_in"}
-"""Operations that are tested without faults alone. Each wants its line in ``public_operations``."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def widgets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A package that declares a reference."""
+    with installed(tmp_path_factory.mktemp("packages")):
+        yield
 
 
 def named(operation: Operation) -> str:
@@ -177,11 +183,11 @@ def test_read_that_fails_says_so_and_changes_nothing(name: str) -> None:
 def test_no_public_operation_is_missing() -> None:
     """A new one gets its line in ``public_operations`` or ``public_reads``, or, where nothing of it can fail, in a list above."""
     tried = {operation.covers for operation in OPERATIONS}
-    assert set(public_names()) - tried - READS.keys() - PURE - PARTS - UNTRIED - ELSEWHERE.keys() == set()
+    assert set(public_names()) - tried - READS.keys() - PURE - PARTS - ELSEWHERE.keys() == set()
 
 
 def test_every_name_that_is_tried_is_public() -> None:
-    assert {operation.covers for operation in OPERATIONS} | READS.keys() | PURE | PARTS | UNTRIED | ELSEWHERE.keys() <= set(
+    assert {operation.covers for operation in OPERATIONS} | READS.keys() | PURE | PARTS | ELSEWHERE.keys() <= set(
         public_names()
     )
 
