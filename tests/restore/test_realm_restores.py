@@ -37,6 +37,10 @@ from headwater.realms import (
     RealmRegistry,
     RealmState,
     bootstrap,
+    create_principal,
+    disable_principal,
+    drop_principal,
+    enable_principal,
     hash_credentials,
     log_in,
     new_credentials,
@@ -158,6 +162,40 @@ def test_rotated_secret_does_not_become_good_again(store: Store, rows: RealmStor
     assert log_in(realms, "acme", new).name == "root"
     with pytest.raises(RefusedError):
         log_in(realms, "acme", old)
+
+
+def test_dropped_principal_comes_back_with_its_last_credentials(store: Store, rows: RealmStore, clock: FakeClock) -> None:
+    """Neither a secret that was rotated before the drop nor a token from before it is valid again."""
+    realms, old, new = RealmRegistry(store), new_credentials(), new_credentials()
+    create_principal(realms, "acme", "etl", hash_credentials(old))
+    moment = passed(clock)
+    rotate_principal(realms, "acme", "etl", hash_credentials(new), overlap_seconds=0)
+    disable_principal(realms, "acme", "etl")
+    issued = enable_principal(realms, "acme", "etl").generation
+    drop_principal(realms, "acme", "etl")
+    clock.advance(1)
+    restored(store, request("principals", moment))
+
+    back = log_in(realms, "acme", new)
+    assert back.name == "etl"
+    assert [generation for generation in range(issued + 1) if back.honors(generation, now=store.clock.now())] == []
+    with pytest.raises(RefusedError):
+        log_in(realms, "acme", old)
+    assert acts(store, "principals", moment) == {}
+
+
+def test_disabled_principal_that_was_dropped_comes_back_disabled(store: Store, rows: RealmStore, clock: FakeClock) -> None:
+    realms, credentials = RealmRegistry(store), new_credentials()
+    create_principal(realms, "acme", "etl", hash_credentials(credentials))
+    moment = passed(clock)
+    disable_principal(realms, "acme", "etl")
+    drop_principal(realms, "acme", "etl")
+    clock.advance(1)
+    restored(store, request("", moment))
+
+    with pytest.raises(RefusedError):
+        log_in(realms, "acme", credentials)
+    assert enable_principal(realms, "acme", "etl").clients == (credentials.client_id,)
 
 
 def test_catalog_holds_again_what_it_held_on_every_branch(store: Store, lake: Catalog, clock: FakeClock) -> None:

@@ -267,12 +267,14 @@ class _Restoration:
         now = read_head(self._rows, step.reference, fresh=True)
 
         def has_state(then: Head) -> bool:
-            return not state_differences(self._rows, step.reference, indexes_of(then, target), target)
+            return not state_differences(self._rows, step.reference, indexes_of(then, target), target, head=then.id)
 
         done_before = self._mark.find_done(self._rows, now, has_state)
         if done_before is not None:
             return done_before
-        differences = state_differences(self._rows, step.reference, indexes_of(now, target), target)
+        differences = state_differences(
+            self._rows, step.reference, indexes_of(now, target), target, head=None if now is None else now.id
+        )
         refused: dict[bytes, str] = {}
         if step.catalog is not None and differences:
             refused = claim_restored_tables(self._rows, step.catalog.id, differences, target, fence=self._fence)
@@ -298,7 +300,9 @@ class _Restoration:
             current = (
                 differences
                 if is_seen
-                else state_differences(tx.reader, step.reference, {name: tx.index(name) for name in sorted(all_of)}, target)
+                else state_differences(
+                    tx.reader, step.reference, {name: tx.index(name) for name in sorted(all_of)}, target, head=tx.head_id
+                )
             )
             wanted = _without(current, refused)
             copies.read_ahead(wanted)

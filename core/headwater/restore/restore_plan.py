@@ -413,7 +413,9 @@ class _Planner:
         return False
 
     def _counts(self, reference: str, now: Head | None, target: Head | None) -> Mapping[str, ChangeCounts]:
-        return count_differences(state_differences(self._rows, reference, indexes_of(now, target), target))
+        return count_differences(
+            state_differences(self._rows, reference, indexes_of(now, target), target, head=None if now is None else now.id)
+        )
 
 
 def _checked_own(rows: RealmStore, reference: str) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from headwater.catalogs import CONTENT, IDS, ContentCopies, ContentEditor, ContentKey, ContentValue
 from headwater.commits import Head, Transaction
 from headwater.errors import CorruptionError
 from headwater.index import Index, IndexValue
+from headwater.realms.principals import Principal
 from headwater.restore.state_diff import StateDifference
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text, unknown_pointers_reason
 
@@ -67,7 +70,7 @@ class RestoredCopies:
             return
         old = difference.then.object_id
         if old is not None and old not in copies:
-            copies[old] = tx.add_object(self._objects[old])
+            copies[old] = tx.add_object(_as_restored(self._objects[old], tx))
         index.put(difference.key, IndexValue(None if old is None else copies[old], bytes(difference.then.data)))
 
 
@@ -78,6 +81,13 @@ def _returning(wanted: Sequence[StateDifference]) -> dict[bytes, IndexValue]:
         for difference in wanted
         if difference.index_name == CONTENT and difference.then is not None
     }
+
+
+def _as_restored(value: StoredObject, tx: Transaction) -> StoredObject:
+    """A principal was gone, and what it was issued before stays refused: its generation is one that it never had."""
+    if not isinstance(value, Principal):
+        return value
+    return structs.replace(value, generation=max(value.generation + 2, tx.time // 1_000_000))
 
 
 def _checked(rows: RealmStore, object_id: ObjectId, value: StoredObject | None) -> StoredObject:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headwater.catalogs import CONTENT, IDS, REQUESTS, ContentType, ContentValue
-from headwater.commits import Head
+from headwater.commits import Head, LogRange, read_log
 from headwater.errors import CorruptionError, ExpiredError
 from headwater.index import Index, IndexValue, index_differences
 from headwater.realms import PRINCIPALS
-from headwater.realms.principals import BY_CLIENT, BY_NAME
+from headwater.realms.principals import BY_CLIENT, BY_NAME, Principal
 from headwater.store import ObjectId, RealmReader, StoredObject, id_text
 
 _READ_AT_ONCE = 500
@@ -44,7 +44,9 @@ def indexes_of(now: Head | None, then: Head | None) -> dict[str, Index]:
     return {name: Index() if now is None else now.index(name) for name in names}
 
 
-def state_differences(rows: RealmReader, reference: str, now: Mapping[str, Index], then: Head | None) -> list[StateDifference]:
+def state_differences(
+    rows: RealmReader, reference: str, now: Mapping[str, Index], then: Head | None, *, head: ObjectId | None
+) -> list[StateDifference]:
     """The differences to restore, in the order of indexes and keys. Equal values stay, whatever objects hold them.
 
     The index of content ids is left out: it follows the content's. So are the applied requests: a restore is a commit like others, and
@@ -52,6 +54,7 @@ def state_differences(rows: RealmReader, reference: str, now: Mapping[str, Index
 
     now           the reference's indexes as they are
     then          the commit whose state is wanted; None: the reference held nothing
+    head          the commit whose indexes ``now`` are; None: there is none yet
     raises        ExpiredError when that commit was collected meanwhile, even if this process has parts of it cached
     """
     try:
@@ -62,7 +65,7 @@ def state_differences(rows: RealmReader, reference: str, now: Mapping[str, Index
                 f"commit {id_text(then.id)} of realm {rows.realm!r} was collected: only history that is kept can be restored"
             ) from fault
         raise
-    return _principals(rows, differences) if reference == PRINCIPALS else differences
+    return _principals(rows, differences, then, head) if reference == PRINCIPALS else differences
 
 
 def _all_differing(now: Mapping[str, Index], then: Head | None) -> Iterator[StateDifference]:
@@ -127,21 +130,55 @@ def _read(rows: RealmReader, wanted: Sequence[ObjectId]) -> dict[ObjectId, Store
     return objects
 
 
-def _principals(rows: RealmReader, differences: list[StateDifference]) -> list[StateDifference]:
+def _principals(
+    rows: RealmReader, differences: list[StateDifference], then: Head | None, head: ObjectId | None
+) -> list[StateDifference]:
     """Never restore credentials: existing principals keep the current ones, or a revoked secret would be valid again.
 
-    Only deleted principals come back, and later ones are removed, with all client ids that point to them.
+    Deleted principals come back as they were when they were deleted, and later ones are removed, with all client ids that point to them.
     """
-    chosen = [
+    named = [difference for difference in differences if difference.index_name == BY_NAME]
+    returning = {
+        difference.key: difference.then for difference in named if difference.now is None and difference.then is not None
+    }
+    removed = [difference for difference in named if difference.then is None and difference.now is not None]
+    gone = {difference.now.object_id for difference in removed if difference.now is not None}
+    clients = [
         difference
         for difference in differences
-        if difference.index_name == BY_NAME and (difference.now is None or difference.then is None)
+        if difference.index_name == BY_CLIENT
+        and difference.now is not None
+        and difference.then is None
+        and difference.now.object_id in gone
     ]
-    back = {difference.then.object_id for difference in chosen if difference.then is not None}
-    gone = {difference.now.object_id for difference in chosen if difference.now is not None}
-    for difference in differences:
-        comes_back = difference.then is not None and difference.now is None and difference.then.object_id in back
-        goes = difference.now is not None and difference.then is None and difference.now.object_id in gone
-        if difference.index_name == BY_CLIENT and (comes_back or goes):
-            chosen.append(difference)
-    return chosen
+    return [*removed, *clients, *_last_of(rows, returning, then, head)]
+
+
+def _last_of(
+    rows: RealmReader, returning: Mapping[bytes, IndexValue], then: Head | None, head: ObjectId | None
+) -> Iterator[StateDifference]:
+    """What puts deleted principals back, by name and by client id: from the last commits that had them."""
+    wanted = dict(zip(returning, _read_principals(rows, returning.values()), strict=True))
+    if not wanted or head is None or then is None:
+        return
+    for commit in read_log(rows, head, stretch=LogRange(until=then.id)):
+        by_name = commit.index(BY_NAME)
+        found = {key: value for key in wanted if (value := by_name.get(key)) is not None}
+        for (key, value), last in zip(found.items(), _read_principals(rows, found.values()), strict=True):
+            if last.entity == wanted[key].entity:
+                del wanted[key]
+                yield StateDifference(BY_NAME, key, None, value)
+                yield from (StateDifference(BY_CLIENT, client.encode(), None, value) for client in last.clients)
+        if not wanted:
+            return
+
+
+def _read_principals(rows: RealmReader, values: Iterable[IndexValue]) -> list[Principal]:
+    values = list(values)
+    found = rows.read_many([value.object_id for value in values if value.object_id is not None], Principal)
+    principals = [principal for principal in found if principal is not None]
+    if len(principals) != len(values):
+        raise CorruptionError(
+            f"principals of realm {rows.realm!r} that come back are listed, and not there: run `headwater fsck`"
+        )
+    return principals
