@@ -113,7 +113,7 @@ def _locations(path: str, field: str, *, is_list: bool) -> list[Sample]:
                 "s3://b",
                 "s3://bucket/folder/",
                 "file:///folder/",
-                "gs://b//c",
+                "gs://b/c",
                 "abfss://c@a.dfs.core.windows.net/x",
                 "s3://b/f%20r",
             ],
@@ -124,9 +124,12 @@ def _locations(path: str, field: str, *, is_list: bool) -> list[Sample]:
             ],
         ),
         sample(
-            "Invalid value: must not have the segments . and ..: write where it leads",
-            ["s3://b/...", "s3://b/.a/b./c..d"],
-            ["s3://b/../c", "s3://b/./c", "s3://b/..", "s3://b/.", "file:///../etc"],
+            "Invalid value: must not have the segments . and .., doubled slashes, backslashes or encoded slashes: write where it leads",
+            ["s3://b/...", "s3://b/.a/b./c..d", "s3://b/%2e%2e%2e", "s3://b/c//", "s3://b/%252f"],
+            [
+                *("s3://b/../c", "s3://b/./c", "s3://b/..", "s3://b/.", "file:///../etc"),
+                *("s3://b/%2e%2E/c", "s3://b/.%2e", "s3://b/%2e", "s3://b/a%2Fb", "s3://b/a\\b", "s3://b//c", "file:////x"),
+            ],
         ),
         sample("Invalid value: must not have more than 500 bytes", ["s3://b/" + "ä" * 246], ["s3://b/" + "ä" * 247]),
     ]
