@@ -7,19 +7,28 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from commits_of_engines import LINES, ORDERS, SCHEMA
+from commits_of_engines import LINES, ORDERS, SALES, SCHEMA
 
 from headwater import Store
-from headwater.catalogs import Catalog, Catalogs, TableClaims, find_homes, release_location
+from headwater.catalogs import Catalog, Catalogs, TableClaim, TableClaims, find_homes, release_location
 from headwater.errors import ConflictError, NotFoundError, RefusedError
-from headwater.iceberg_catalog import IcebergCatalog, LoadedTable, TableCreation
+from headwater.iceberg_catalog import IcebergCatalog, LoadedTable, TableCreation, ViewCreation
 from headwater.jobs.table_tasks import lock_locations
 from headwater.purge import PurgeRequest
 from headwater.realms import RealmRegistry
-from headwater.store import RealmStore, id_text
+from headwater.restore import RestoreRequest, RestoreTarget, restore_state
+from headwater.store import ObjectId, RealmStore, id_text
 from headwater.tasks import TaskNotReadyError, TaskQueue
 
 MakeTable = Callable[..., LoadedTable]
+VIEW_VERSION = {
+    "version-id": 1,
+    "timestamp-ms": 1,
+    "schema-id": 0,
+    "summary": {},
+    "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
+    "default-namespace": ["sales"],
+}
 TAKEN = "two tables in one place would delete each other's files"
 
 
@@ -177,3 +186,76 @@ def test_purge_frees_the_place_and_waits_for_the_history(
     make_table(LINES, location=place)
     with pytest.raises(TaskNotReadyError):
         lock_locations(rows, wish, fence=lambda: None)
+
+
+def test_commits_of_a_table_whose_place_was_taken_are_not_transplanted(
+    lake: IcebergCatalog, catalog: Catalog, make_table: MakeTable, place: str
+) -> None:
+    catalog.create_branch("empty")
+    make_table(location=place)
+    held = catalog.resolve("main")
+    assert held is not None
+    before = head_of(catalog)
+    lake.tables.drop(ORDERS)
+    make_table(LINES, location=place)
+
+    with pytest.raises(RefusedError, match=r"it holds sales\.orders, dropped since"):
+        catalog.transplant(before, [held.id], "empty")
+
+
+def test_restored_view_stays_away_from_a_place_that_is_anothers(
+    lake: IcebergCatalog, catalog: Catalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    lake.views.create(ViewCreation(key=ORDERS, schema=SCHEMA, view_version=VIEW_VERSION, location=place))
+    held = catalog.resolve("main")
+    assert held is not None
+    lake.views.drop(ORDERS)
+    make_table(LINES, location=place)
+
+    done = restore_state(rows, ObjectId(7), RestoreRequest(reference="lake/main", aim=RestoreTarget(commit=held.id)))
+
+    assert [conflict for conflict in done.conflicts if "sales.orders stays away" in conflict]
+    assert catalog.get_content("main", ORDERS) is None
+
+
+def test_announced_release_of_a_table_that_came_back_ends_with_its_next_claim(
+    lake: IcebergCatalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    table, claims = make_table(location=place), TableClaims(rows)
+    owner, claim = claims.find_location(place), lake.tables.claim_of(table.content_id, table.document)
+    assert owner is not None and claims.announce_release({place: owner}) == {place: owner}
+    with pytest.raises(ConflictError, match="take it again"):
+        claims.check_own([claim])
+
+    assert not claims.take_claims([claim])
+    claims.check_own([claim])
+    assert not claims.release_place(place, owner)
+    assert claims.announce_release({place: owner}) == {}
+
+
+def test_places_of_a_purged_catalog_are_free_once_released(
+    store: Store, lake: IcebergCatalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    make_table(location=place)
+    catalogs = Catalogs(rows)
+    catalogs.delete_catalog("lake")
+    catalogs.purge_catalog("lake")
+    catalogs.create_catalog("lake", base_location=place.rpartition("/")[0])
+    again, creation = IcebergCatalog.open(store, "acme", "lake"), TableCreation(key=ORDERS, schema=SCHEMA, location=place)
+    again.namespaces.create(SALES, {})
+    with pytest.raises(RefusedError, match=TAKEN):
+        again.tables.create(creation)
+
+    assert release_location(rows, place) == (place,)
+    assert again.tables.create(creation).document["location"] == place
+
+
+def test_places_of_a_catalog_that_is_gone_are_free_once_released(
+    lake: IcebergCatalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    assert not TableClaims(rows).take_claims([TableClaim("00000000000000bb", uuid4(), f"{place}/inside")])
+    with pytest.raises(RefusedError, match=TAKEN):
+        make_table(location=place)
+
+    assert release_location(rows, place) == (f"{place}/inside",)
+    assert make_table(location=place).document["location"] == place

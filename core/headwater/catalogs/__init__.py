@@ -77,7 +77,7 @@ from headwater.catalogs.history.three_way import KeyMerge, MergedKey, MergeEffec
 from headwater.catalogs.importer.import_commit import ImportOptions, import_tables, survey_scope
 from headwater.catalogs.importer.import_report import ROWS_SHOWN, ImportReport, ParquetReport, ReportRow
 from headwater.catalogs.known_metadata import note_all_known
-from headwater.catalogs.place_releases import conflicts_beside_history, find_holders, release_location, take_over_history
+from headwater.catalogs.place_releases import conflicts_beside_history, release_location, release_unheld, take_over_history
 from headwater.catalogs.ref_pages import RefPage
 from headwater.catalogs.registry import CATALOGS, NamedRef, RefKind, checked_ref_name, listed_definitions
 from headwater.catalogs.request_log import REQUESTS, AppliedRequest, RequestKey, RequestKeyReusedError
@@ -205,7 +205,6 @@ __all__ = [
     "drop_old_requests",
     "find_content_key",
     "find_content_keys",
-    "find_holders",
     "find_homes",
     "finish_deletions",
     "import_tables",
@@ -222,6 +221,7 @@ __all__ = [
     "release_claims",
     "release_location",
     "release_name",
+    "release_unheld",
     "stored_metadata_of",
     "stored_places",
     "survey_scope",

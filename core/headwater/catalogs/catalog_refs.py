@@ -128,8 +128,6 @@ class CatalogRefs:
         """
         checked_ref_name(kind, name)
         target, among = self._start(source, at)
-        if kind is RefKind.BRANCH and target is not None:
-            self._take_back_places(target, f"branch {name!r} of {self._entry.label} was not created")
         return self._created(kind, name, target, among)
 
     def create_empty_ref(self, kind: RefKind, name: str) -> NamedRef:
@@ -140,7 +138,8 @@ class CatalogRefs:
         self._check_free(kind, name)
         self._note_forgotten(kind, self._rows.find_row(self._entry.reference(kind, name)), target)
         try:
-            return _ref_of_row(kind, name, self.reserve_name(kind, name).make(target, among))
+            made = self.reserve_name(kind, name).make(target, among, check=self._place_check(kind, name, target, "created at"))
+            return _ref_of_row(kind, name, made)
         except SwapConflictError as fault:
             raise ConflictError(f"{kind} {name!r} of {self._entry.label} was not created: {fault}") from fault
 
@@ -170,11 +169,16 @@ class CatalogRefs:
         self._check_expected(kind, name, row, expected)
         if target is not None:
             self._resolver.read_commit(target)
-            if kind is RefKind.BRANCH:
-                self._take_back_places(target, f"branch {name!r} of {self._entry.label} was not moved to {id_text(target)}")
         self._note_forgotten(kind, row, target)
         try:
-            moved = assign_reference(self._rows, row.name, target, expected=row.pointer, among=self._all_references())
+            moved = assign_reference(
+                self._rows,
+                row.name,
+                target,
+                expected=row.pointer,
+                among=self._all_references(),
+                check=self._place_check(kind, name, target, "moved to"),
+            )
         except ConflictError as fault:
             raise self._unexpected(kind, name, row.pointer, self._read_row(kind, name).pointer) from fault
         except SwapConflictError as fault:
@@ -220,7 +224,9 @@ class CatalogRefs:
             )
         self._note_forgotten(kind, row, row.pointer)
         try:
-            return _ref_of_row(kind, name, self.reserve_name(kind, name).make(row.pointer, [row.name], fence=fence))
+            check = self._place_check(kind, name, row.pointer, "undeleted at")
+            made = self.reserve_name(kind, name).make(row.pointer, [row.name], fence=fence, check=check)
+            return _ref_of_row(kind, name, made)
         except FencedError:
             raise
         except SwapConflictError as fault:
@@ -273,8 +279,12 @@ class CatalogRefs:
             if self._entry.find_ref_row(taken, name) is not None:
                 raise ConflictError(f"cannot {verb} {kind} {name!r}: {self._entry.label} has a {taken} of this name")
 
-    def _take_back_places(self, target: ObjectId, what: str) -> None:
-        take_back_places(self._rows, self._entry.definition.id, target, what)
+    def _place_check(self, kind: RefKind, name: str, target: ObjectId | None, verb: str) -> Callable[[], None]:
+        """Take the places again of tables that come back to a branch; called after the branch's row was read."""
+        if kind is RefKind.TAG or target is None:
+            return lambda: None
+        what = f"branch {name!r} of {self._entry.label} was not {verb} {id_text(target)}"
+        return partial(take_back_places, self._rows, self._entry.definition.id, target, what)
 
     def _note_forgotten(self, kind: RefKind, row: Reference | None, target: ObjectId | None) -> None:
         """Note the metadata files that the row is about to forget.
@@ -349,7 +359,14 @@ class NameReservation:
             self._beat_other()
         return listed
 
-    def make(self, target: ObjectId | None, among: Iterable[str], *, fence: Callable[[], None] = lambda: None) -> Reference:
+    def make(
+        self,
+        target: ObjectId | None,
+        among: Iterable[str],
+        *,
+        fence: Callable[[], None] = lambda: None,
+        check: Callable[[], None] = lambda: None,
+    ) -> Reference:
         """List the name and create its row, both within the time in which no collector releases a listed name.
 
         Checking the list afterwards would not be enough: the collector may have seen that there is no row, and remove the name only
@@ -358,16 +375,22 @@ class NameReservation:
         target        the commit that it starts at; None: none
         among         names of references whose history may contain the target
         fence         called once the name is listed
+        check         called after the row was read, before it is created
         raises        SwapConflictError: another was faster · UnknownOutcomeError: it was made too late, and could not be taken back · what
                       ``create_reference_at`` raises
         """
         rows, reference = self.entry.rows, self.entry.reference(self.kind, self.name)
         clock, bound = rows.clock, rows.settings.clock_bound_seconds
+
+        def check_all(listed: Micros) -> None:
+            check()
+            self._check_mine(listed)
+
         for _ in range(_RESERVE_TRIES):
             started, began = clock.monotonic(), clock.now()
             listed = self.list_name()
             fence()
-            made = create_reference_at(rows, reference, target, among=among, check=partial(self._check_mine, listed))
+            made = create_reference_at(rows, reference, target, among=among, check=partial(check_all, listed))
             # made of a tombstone: as long as that stood, the name was not given up, and the swap shows that it stood to the end
             if clock.monotonic() - started <= bound or made.created < began:
                 return made

@@ -6,7 +6,8 @@ place of a table: its location, and further places that it writes to. Values are
 the table. Earlier, ``place_releases`` lets go the places of a table that only history holds.
 
 The index ``released`` names such tables, under the keys of ``homes``, until the collector would have released their claims: what holds
-them must not become the head of a branch again, and their files may not be purged yet.
+them must not become the head of a branch again, and their files may not be purged yet. A table is named there before its places are let
+go, and from then on nothing brings it to a branch without taking its claims again, by which its name goes.
 
 The index ``homes`` names the tables that are at home in their catalog, which created or adopted them; all others are its guests. Keys
 are 8 bytes realm key, 8 bytes catalog id and 16 bytes content id: a realm that is loaded from an archive has another key, and so only
@@ -139,9 +140,14 @@ class ClaimConflict:
     def is_of_place(self) -> bool:
         return self.wanted.startswith(_LOCATION)
 
-    def is_over(self, contents: Container[UUID]) -> bool:
-        """True for a place of one of these contents of the claim's own catalog."""
-        return self.is_of_place and self.owner.catalog_id == self.claim.catalog_id and self.owner.content_id in contents
+    @property
+    def held_place(self) -> str:
+        """The place that the owner has, of a conflict of places."""
+        return self.held.removeprefix(_LOCATION)
+
+    def is_over(self, owners: Container[ClaimOwner]) -> bool:
+        """True for a place of one of these owners, in the claim's own catalog, whose claim is the one that was seen."""
+        return self.is_of_place and self.owner.catalog_id == self.claim.catalog_id and self.owner in owners
 
     def __str__(self) -> str:
         if self.owner.catalog_id == PURGING:
@@ -167,11 +173,11 @@ class TableClaims:
         return find_definition(self._rows, catalog_id=owner.catalog_id)
 
     def take_claims(
-        self, claims: Sequence[TableClaim], *, over: Container[UUID] = (), fence: Callable[[], None] | None = None
+        self, claims: Sequence[TableClaim], *, over: Container[ClaimOwner] = (), fence: Callable[[], None] | None = None
     ) -> tuple[ClaimConflict, ...]:
         """Take a batch of claims in one commit. A claim that its owner already has gets the present time; one in conflict is not taken.
 
-        over          contents of the same catalog whose places are let go where they are in the way: only history holds them
+        over          announced owners of the same catalog, whose places are let go where they are in the way: only history holds them
         returns       the conflicts with existing claims, or with earlier ones of the batch; none: all were taken
         raises        RefusedError for a text that is not a location
         """
@@ -190,7 +196,7 @@ class TableClaims:
         fence: Callable[[], None] | None,
         *,
         is_adoption: bool,
-        over: Container[UUID] = (),
+        over: Container[ClaimOwner] = (),
     ) -> tuple[ClaimConflict, ...]:
         places = [claim.places() for claim in claims]
 
@@ -198,15 +204,21 @@ class TableClaims:
             conflicts = []
             contested = _contested(tx.index, claims, places)
             homes = _homes_of(tx, self._rows, claims, places)
+            released = _released_of(tx, self._rows, claims)
             for at, (claim, wanted) in enumerate(zip(claims, places, strict=True)):
                 found = list(_conflicts(tx.index, claim, wanted)) if at in contested else []
-                conflict = next((each for each in found if not each.is_over(over)), None)
+                conflict = next(
+                    (each for each in found if not (each.is_over(over) and _is_announced(tx, self._rows, each.owner))), None
+                )
                 if conflict is None:
                     for each in found:
-                        _let_go(tx, self._rows, each.held.removeprefix(_LOCATION).encode(), each.owner)
-                    _put_claim(tx, claim, wanted)
-                    tx.index(RELEASED).remove(home_key(self._rows, claim.catalog_id, claim.content_id))
-                    _put_home(tx, self._rows, claim, is_home=is_adoption or claim in homes)
+                        _let_go(tx, self._rows, each.held_place.encode(), each.owner)
+                    key = home_key(self._rows, claim.catalog_id, claim.content_id)
+                    # later than the claim that was announced: whoever is about to let go its places sees that this is another one
+                    time = Micros(max(tx.time, released[key].taken + 1)) if key in released else tx.time
+                    _put_claim(tx, claim, wanted, time)
+                    tx.index(RELEASED).remove(key)
+                    _put_home(tx, self._rows, claim, time, is_home=is_adoption or claim in homes)
                 else:
                     conflicts.append(conflict)
             return tuple(conflicts)
@@ -236,17 +248,32 @@ class TableClaims:
             self._rows, CLAIMS, change, message=f"release the claims of {len(claims)} tables", fence=fence
         ).result
 
+    def announce_release(self, held: Mapping[str, ClaimOwner]) -> dict[str, ClaimOwner]:
+        """Name the owners of places as released, before their places are let go; returns those that still have them as was seen.
+
+        From then on a commit that would bring one of them to a branch finds its name here, unless it read the branch before.
+
+        raises        RefusedError for a text that is not a location
+        """
+        places = {location: normalise_location(location).encode() for location in held}
+
+        def change(tx: Transaction) -> dict[str, ClaimOwner]:
+            still = {location: owner for location, owner in held.items() if _has(tx, places[location], owner)}
+            for owner in still.values():
+                _announce(tx, self._rows, owner)
+            return still
+
+        return commit_change(self._rows, CLAIMS, change, message=f"announce the release of {len(held)} places").result
+
     def release_place(self, location: str, owner: ClaimOwner) -> bool:
-        """Let go a place of a content that only history holds; False where the owner does not have it any more.
+        """Let go a place of an announced owner that only history holds; False where it is not as was announced any more.
 
         raises        RefusedError for a text that is not a location
         """
         place = normalise_location(location).encode()
 
         def change(tx: Transaction) -> bool:
-            value = tx.index(BY_LOCATION).get(place)
-            now = None if value is None else ClaimOwner.from_value(value)
-            if now is None or (now.catalog_id, now.content_id) != (owner.catalog_id, owner.content_id):
+            if not (_has(tx, place, owner) and _is_announced(tx, self._rows, owner)):
                 return False
             _let_go(tx, self._rows, place, owner)
             return True
@@ -263,8 +290,9 @@ class TableClaims:
         place = normalise_location(location).encode()
         return {} if claims is None else dict(_neighbours(claims.index(BY_LOCATION), place))
 
-    def find_conflicts(self, claims: Sequence[TableClaim], *, over: Container[UUID] = ()) -> tuple[ClaimConflict, ...]:
-        """Find the conflicts that taking these claims now would have; nothing is written. ``over`` as for ``take_claims``.
+    def find_conflicts(self, claims: Sequence[TableClaim], *, over: Container[ClaimOwner] = ()) -> tuple[ClaimConflict, ...]:
+        """Find the conflicts that taking these claims now would have; nothing is written. ``over`` is as for ``take_claims``, and
+        nobody has to be announced.
 
         raises        RefusedError for a text that is not a location
         """
@@ -292,14 +320,21 @@ class TableClaims:
             )
 
     def check_own(self, claims: Sequence[TableClaim]) -> None:
-        """Raise ConflictError if a place of these claims is not their owner's any more: it was let go, and they must be taken again."""
-        places = {place.decode(): claim for claim in claims for place in claim.places()}
-        owners = self.find_locations(list(places))
-        lost = next(
-            (place for place, claim in places.items() if not (place in owners and owners[place].has_taken(claim))), None
-        )
-        if lost is not None:
-            raise ConflictError(f"the claim of {lost} in realm {self._rows.realm!r} was let go meanwhile: take it again")
+        """Raise ConflictError if a place of these claims is not their owner's any more, or about to be let go: take them again."""
+        head = read_head(self._rows, CLAIMS, fresh=True)
+        places = {place: claim for claim in claims for place in claim.places()}
+        owners = {} if head is None else head.index(BY_LOCATION).get_many(places)
+        keys = {home_key(self._rows, claim.catalog_id, claim.content_id): place for place, claim in places.items()}
+        announced = {} if head is None else head.index(RELEASED).get_many(keys)
+        lost = [
+            place
+            for place, claim in places.items()
+            if place not in owners or not ClaimOwner.from_value(owners[place]).has_taken(claim)
+        ] + [keys[key] for key in announced]
+        if lost:
+            raise ConflictError(
+                f"the claim of {lost[0].decode()} in realm {self._rows.realm!r} was let go meanwhile: take it again"
+            )
 
     def find_by_uuid(self, table_uuids: Sequence[UUID]) -> dict[UUID, ClaimOwner]:
         """Find the owners of claimed uuids."""
@@ -373,17 +408,41 @@ class TableClaims:
         return {location: ClaimOwner.from_value(values[place]) for location, place in places.items() if place in values}
 
 
-def _put_claim(tx: Transaction, claim: TableClaim, places: Sequence[bytes]) -> None:
-    value = ClaimOwner(claim.catalog_id, claim.content_id, tx.time).to_value()
+def _put_claim(tx: Transaction, claim: TableClaim, places: Sequence[bytes], time: Micros) -> None:
+    value = ClaimOwner(claim.catalog_id, claim.content_id, time).to_value()
     for place in places:
         tx.index(BY_LOCATION).put(place, value)
     if claim.table_uuid is not None:
         tx.index(BY_UUID).put(claim.table_uuid.bytes, value)
 
 
+def _has(tx: Transaction, place: bytes, owner: ClaimOwner) -> bool:
+    """Whether a place is claimed exactly as was seen, not again since."""
+    value = tx.index(BY_LOCATION).get(place)
+    return value is not None and ClaimOwner.from_value(value) == owner
+
+
+def _announce(tx: Transaction, rows: RealmReader, owner: ClaimOwner) -> None:
+    """Name an owner as released, under the latest of its times: its places may have been claimed at several."""
+    key = home_key(rows, owner.catalog_id, owner.content_id)
+    before = tx.index(RELEASED).get(key)
+    if before is None or ClaimOwner.from_value(before).taken < owner.taken:
+        tx.index(RELEASED).put(key, owner.to_value())
+
+
+def _is_announced(tx: Transaction, rows: RealmReader, owner: ClaimOwner) -> bool:
+    return home_key(rows, owner.catalog_id, owner.content_id) in tx.index(RELEASED)
+
+
 def _let_go(tx: Transaction, rows: RealmReader, place: bytes, owner: ClaimOwner) -> None:
     tx.index(BY_LOCATION).remove(place)
-    tx.index(RELEASED).put(home_key(rows, owner.catalog_id, owner.content_id), owner.to_value())
+    _announce(tx, rows, owner)
+
+
+def _released_of(tx: Transaction, rows: RealmReader, claims: Sequence[TableClaim]) -> dict[bytes, ClaimOwner]:
+    """Those of the claims' owners that are named as released, by their keys."""
+    values = tx.index(RELEASED).get_many(home_key(rows, claim.catalog_id, claim.content_id) for claim in claims)
+    return {key: ClaimOwner.from_value(value) for key, value in values.items()}
 
 
 def find_released(rows: RealmReader, catalog_id: str) -> set[UUID]:
@@ -429,10 +488,10 @@ def _homes_of(
     return homes
 
 
-def _put_home(tx: Transaction, rows: RealmReader, claim: TableClaim, *, is_home: bool) -> None:
+def _put_home(tx: Transaction, rows: RealmReader, claim: TableClaim, time: Micros, *, is_home: bool) -> None:
     key = home_key(rows, claim.catalog_id, claim.content_id)
     if is_home:
-        tx.index(HOMES).put(key, ClaimOwner(claim.catalog_id, claim.content_id, tx.time).to_value())
+        tx.index(HOMES).put(key, ClaimOwner(claim.catalog_id, claim.content_id, time).to_value())
     else:
         tx.index(HOMES).remove(key)  # of an earlier claim, which an earlier release has let go
 

@@ -46,13 +46,20 @@ _ASKED = 50
 
 
 def assign_reference(
-    rows: RealmStore, reference: str, target: ObjectId | None, *, expected: ObjectId | None, among: Iterable[str]
+    rows: RealmStore,
+    reference: str,
+    target: ObjectId | None,
+    *,
+    expected: ObjectId | None,
+    among: Iterable[str],
+    check: Callable[[], None] = lambda: None,
 ) -> Reference:
     """Move a reference to an existing commit; what it leaves is recorded and stays readable for the grace.
 
     target        None: to before its first commit
     expected      where the caller saw the reference
     among         names of references in whose history the target may be, beside this one
+    check         called after the reference was read, and before it is swapped
     raises        ConflictError: it is elsewhere · ExpiredError: no such commit · RefusedError: the target is garbage already ·
                   UnavailableError: a sweep is on, and the target is no HEAD
     """
@@ -67,6 +74,7 @@ def assign_reference(
             return row
         if target is not None:
             check_targets(rows, {target: [reference, *among]})
+        check()
         try:
             return rows.move_reference(row, target)
         except SwapConflictError:

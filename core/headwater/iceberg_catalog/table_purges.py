@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from headwater import iceberg
-from headwater.catalogs import ContentKey, Delete, IcebergTable, RequestKey, TableClaim, find_holders
+from headwater.catalogs import ContentKey, Delete, IcebergTable, RequestKey, TableClaim, release_unheld
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
 from headwater.iceberg_catalog.lake_errors import NoSuchTableError, dotted
@@ -79,12 +79,8 @@ class TablePurges:
 
     def _release(self, content_id: UUID, location: str) -> None:
         """Release the place of the dropped table, unless another branch or tag holds it. Best effort: else it is free with the history."""
-        rows = self._session.rows
         with suppress(HeadwaterError):
-            if not find_holders(rows, self._session.id, [content_id]):
-                owner = self._session.claims.find_location(location)
-                if owner is not None and (owner.catalog_id, owner.content_id) == (self._session.id, content_id):
-                    self._session.claims.release_place(location, owner)
+            release_unheld(self._session.claims, location, content_id, self._session.id)
 
     def _document(self, state: BranchState, key: ContentKey, table: IcebergTable) -> dict[str, Any]:
         text = None if table.id is None else state.find_metadata(table.id)

@@ -6,7 +6,7 @@ The claims of restored tables are taken again before the commit that brings the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 from uuid import UUID
@@ -27,6 +27,7 @@ from headwater.catalogs import (
     ContentType,
     ContentValue,
     IcebergTable,
+    IcebergView,
     RefKind,
     StoredPlaces,
     TableClaim,
@@ -36,6 +37,7 @@ from headwater.catalogs import (
     stored_places,
 )
 from headwater.catalogs.known_metadata import note_forgotten
+from headwater.catalogs.place_releases import check_coming, with_places_taken
 from headwater.catalogs.registry import find_definition
 from headwater.clock import Micros
 from headwater.commits import (
@@ -263,6 +265,9 @@ class _Restoration:
 
     def _restore(self, step: RestoreStep) -> ObjectId | None:
         """Commit the target's state on top, without tables whose files others have claimed."""
+        return with_places_taken(self._rows, lambda: self._restore_once(step))
+
+    def _restore_once(self, step: RestoreStep) -> ObjectId | None:
         target = None if step.target is None else read_commit(self._rows, step.target)
         now = read_head(self._rows, step.reference, fresh=True)
 
@@ -275,11 +280,11 @@ class _Restoration:
         differences = state_differences(
             self._rows, step.reference, indexes_of(now, target), target, head=None if now is None else now.id
         )
-        refused: dict[bytes, str] = {}
+        claims = RestoredClaims()
         if step.catalog is not None and differences:
-            refused = claim_restored_tables(self._rows, step.catalog.id, differences, target, fence=self._fence)
-            self._result.conflicts += [f"{step.text}: {reason}" for reason in refused.values()]
-        done = self._commit(step, now, target, differences, refused)
+            claims = claim_restored_tables(self._rows, step.catalog.id, differences, target, fence=self._fence)
+        done = self._commit(step, now, target, differences, claims)
+        self._result.conflicts += [f"{step.text}: {reason}" for reason in claims.refused.values()]
         return done.commit_id if done.changed else None
 
     def _commit(
@@ -288,8 +293,9 @@ class _Restoration:
         now: Head | None,
         target: Head | None,
         differences: list[StateDifference],
-        refused: dict[bytes, str],
+        claims: RestoredClaims,
     ) -> CommitResult[None]:
+        refused = claims.refused
         shown = "nothing" if target is None else f"commit {id_text(target.id)}"
         names = list(indexes_of(now, target))
         copies = RestoredCopies(self._rows, target)  # kept over retries
@@ -305,6 +311,8 @@ class _Restoration:
                 )
             )
             wanted = _without(current, refused)
+            if step.catalog is not None:
+                check_coming(tx, step.catalog.id, _coming_contents(wanted) - claims.free)
             copies.read_ahead(wanted)
             copies.apply(tx, wanted)
             tx.set_message(
@@ -347,22 +355,34 @@ def _without(differences: Sequence[StateDifference], refused: Container[bytes]) 
 _METADATA = "metadata"
 
 
+@dataclass(slots=True)
+class RestoredClaims:
+    """What came of the claims of tables and views that a restoration brings back.
+
+    refused       the keys that cannot be restored because others have claimed their files, each with the reason
+    free          the contents that come back without claims: they have no place, or shared it in the wanted state
+    """
+
+    refused: dict[bytes, str] = field(default_factory=dict)
+    free: set[UUID] = field(default_factory=set)
+
+
 def claim_restored_tables(
     rows: RealmStore, catalog_id: str, differences: Sequence[StateDifference], then: Head | None, *, fence: Callable[[], None]
-) -> dict[bytes, str]:
-    """Take the claims of the Iceberg tables that these differences bring back, in batches.
+) -> RestoredClaims:
+    """Take the claims of the Iceberg tables and views that these differences bring back, in batches.
 
     then          the commit whose state is wanted: tables that shared files in it share them again
-    returns       the keys that cannot be restored because others have claimed their files, each with the reason
     """
-    refused: dict[bytes, str] = {}
+    made = RestoredClaims()
     coming = [difference for difference in differences if _comes_back(difference)]
     batch = rows.settings.import_batch
     together: set[UUID] | None = None
     for start in range(0, len(coming), batch):
         part = coming[start : start + batch]
-        wished = zip(part, _claims(rows, catalog_id, part, then), strict=True)
+        wished = list(zip(part, _claims(rows, catalog_id, part, then), strict=True))
         wishes = {difference.key: claim for difference, claim in wished if claim is not None}
+        made.free |= _coming_contents(difference for difference, claim in wished if claim is None)
         conflicts = TableClaims(rows).take_claims(list(wishes.values()), fence=fence) if wishes else ()
         if conflicts and together is None:
             together = set() if then is None else set(content_ids(then))
@@ -371,8 +391,18 @@ def claim_restored_tables(
             owner = conflict.owner
             if owner.catalog_id != catalog_id or owner.content_id not in (together or ()):
                 key = keys[conflict.claim]
-                refused[key] = f"{ContentKey.from_index(key)} stays away: {conflict}"
-    return refused
+                made.refused[key] = f"{ContentKey.from_index(key)} stays away: {conflict}"
+            else:
+                made.free.add(conflict.claim.content_id)
+    return made
+
+
+def _coming_contents(differences: Iterable[StateDifference]) -> set[UUID]:
+    return {
+        ContentValue.from_value(difference.then).content_id
+        for difference in differences
+        if difference.index_name == CONTENT and difference.then is not None
+    }
 
 
 def _comes_back(difference: StateDifference) -> bool:
@@ -380,19 +410,29 @@ def _comes_back(difference: StateDifference) -> bool:
     if difference.index_name != CONTENT or difference.then is None:
         return False
     then = ContentValue.from_value(difference.then)
-    if then.type is not ContentType.ICEBERG_TABLE:
+    if then.type not in (ContentType.ICEBERG_TABLE, ContentType.ICEBERG_VIEW):
         return False
     return difference.now is None or ContentValue.from_value(difference.now).content_id != then.content_id
 
 
 def _claims(rows: RealmStore, catalog_id: str, part: Sequence[StateDifference], then: Head | None) -> list[TableClaim | None]:
     values = [ContentValue.from_value(difference.then) for difference in part if difference.then is not None]
-    tables = rows.read_many([value.object_id for value in values], IcebergTable)
+    tables = _read_contents(rows, values)
     places = _places(rows, then, [value.content_id for value in values if value.has_metadata])
     return [
         None if table is None else _claim(catalog_id, value.content_id, table, places.get(value.content_id))
         for value, table in zip(values, tables, strict=True)
     ]
+
+
+def _read_contents(rows: RealmStore, values: Sequence[ContentValue]) -> list[IcebergTable | IcebergView | None]:
+    """Tables and views in the order of their values."""
+    tables = [value.object_id for value in values if value.type is ContentType.ICEBERG_TABLE]
+    views = [value.object_id for value in values if value.type is ContentType.ICEBERG_VIEW]
+    found: dict[ObjectId, IcebergTable | IcebergView | None] = {}
+    found.update(zip(tables, rows.read_many(tables, IcebergTable), strict=True))
+    found.update(zip(views, rows.read_many(views, IcebergView), strict=True))
+    return [found[value.object_id] for value in values]
 
 
 def _places(rows: RealmStore, then: Head | None, content_ids: Sequence[UUID]) -> dict[UUID, StoredPlaces]:
@@ -405,12 +445,15 @@ def _places(rows: RealmStore, then: Head | None, content_ids: Sequence[UUID]) ->
     return {content_id: places[metadata_id] for content_id, metadata_id in metadata.items()}
 
 
-def _claim(catalog_id: str, content_id: UUID, table: IcebergTable, places: StoredPlaces | None) -> TableClaim | None:
+def _claim(
+    catalog_id: str, content_id: UUID, table: IcebergTable | IcebergView, places: StoredPlaces | None
+) -> TableClaim | None:
     """The claim of a table; None for a table without a location: its committer may claim any place."""
     location = places.location if places is not None and places.location is not None else _folder(table)
     if not _is_place(location):
         return None
-    return TableClaim(catalog_id, content_id, location, _uuid(table.table_uuid), () if places is None else places.paths)
+    uuid = table.table_uuid if isinstance(table, IcebergTable) else table.view_uuid
+    return TableClaim(catalog_id, content_id, location, _uuid(uuid), () if places is None else places.paths)
 
 
 def _is_place(folder: str) -> bool:
@@ -421,7 +464,7 @@ def _is_place(folder: str) -> bool:
     return True
 
 
-def _folder(table: IcebergTable) -> str:
+def _folder(table: IcebergTable | IcebergView) -> str:
     """The location of a table without stored metadata: the folder of its metadata file, or its parent where the folder has the
     usual name.
     """

@@ -46,7 +46,7 @@ from headwater.catalogs.history.three_way import (
     judge_merge,
 )
 from headwater.catalogs.history.undone_merges import UndoneChange, UndoneChanges, find_undone
-from headwater.catalogs.place_releases import take_back_copies
+from headwater.catalogs.place_releases import check_coming, take_back_copies, with_places_taken
 from headwater.catalogs.stored_metadata import IcebergMetadata, metadata_bytes, read_metadata, store_metadata
 from headwater.commits import Commit, Head, StagedObjects, Transaction, commit_change, read_commit, read_head
 from headwater.errors import ConflictError, CorruptionError, ExpiredError, NotFoundError
@@ -210,6 +210,9 @@ class _Merge:
         self._plans: dict[ObjectId | None, _Planned] = {}
 
     def carry_out(self) -> MergeResult:
+        return with_places_taken(self._target.rows, self._attempt)
+
+    def _attempt(self) -> MergeResult:
         """Plan on the published head first, so that the change itself, which blocks other committers, finds everything read."""
         target = self._target
         now = read_head(target.rows, target.reference, fresh=True)
@@ -243,8 +246,11 @@ class _Merge:
         state = DryRunState(now)
         plan, undone = self._plan(rows, base, head_id, state)
         result = self._result(head_id, base, plan, undone)
-        if not self._options.dry_run:
-            self._copies.prepare(list(plan.copies.values()), index_at(now, IDS))
+        target, what = self._target, f"{self._name()} was not merged into {self._target.branch!r}"
+        ids, dry_run = index_at(now, IDS), self._options.dry_run
+        take_back_copies(rows, target.catalog_id, self._source.head, ids, plan.contents(), what, dry_run=dry_run)
+        if not dry_run:
+            self._copies.prepare(list(plan.copies.values()), ids)
         return result
 
     def _change(self, tx: Transaction) -> MergeResult:
@@ -252,6 +258,7 @@ class _Merge:
         base = self._base(tx.reader, tx.head_id, tx.head)
         plan, undone = self._plan(tx.reader, base, tx.head_id, tx)
         result = self._result(tx.head_id, base, plan, undone)
+        check_coming(tx, self._target.catalog_id, plan.contents())
         write_merge(tx, plan, self._copies)
         if not self._meta.message:
             onto = "" if tx.head_id is None else f" at {id_text(tx.head_id)}"
@@ -269,9 +276,6 @@ class _Merge:
             plan = plan_merge(state.index(CONTENT), state.index(IDS), changes, self._options, self._target.guard, undone)
             # behind the guard: which keys are changed is for those alone who may see all of them
             self._options.check_used({change.key for change in changes})
-            target, copies = self._target, {key: value.content_id for key, value in plan.copies.items()}
-            what, dry_run = f"{self._name()} was not merged into {target.branch!r}", self._options.dry_run
-            take_back_copies(target.rows, target.catalog_id, self._source.head, copies, what, dry_run=dry_run)
             known = _Planned(plan, tuple(sorted(undone)))
             self._plans = {head_id: known}
         return known

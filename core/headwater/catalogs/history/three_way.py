@@ -199,6 +199,10 @@ class MergePlan:
     keys: tuple[MergedKey, ...]
     conflicts: tuple[Conflict, ...]
 
+    def contents(self) -> dict[UUID, ContentKey]:
+        """The contents that it puts, each with its key."""
+        return {each.content_id: key for key, each in (*self.copies.items(), *self.resolved.items())}
+
 
 def given_up_contents(changes: Sequence[ContentChange], head: ContentView) -> set[UUID]:
     """The contents of the base whose keys are empty on both sides."""

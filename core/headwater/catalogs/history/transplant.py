@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from uuid import UUID
 
 from headwater.catalogs.content import ContentKey
 from headwater.catalogs.content_operations import CONTENT, IDS, Conflict, index_at
@@ -24,6 +25,7 @@ from headwater.catalogs.history.catalog_merge import (
 from headwater.catalogs.history.commit_meta import CommitMeta, is_in_history
 from headwater.catalogs.history.content_diff import ContentChange, changed_by
 from headwater.catalogs.history.three_way import MergedKey, MergeOptions, MergePlan
+from headwater.catalogs.place_releases import check_coming, take_back_copies, with_places_taken
 from headwater.commits import Commit, Head, SeriesPart, Transaction, commit_series, read_head
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.index import Index
@@ -79,10 +81,15 @@ class _Transplant:
         self._options = options
         self._source = source
         self._onto: ObjectId | None = None
+        self._coming: list[dict[UUID, ContentKey]] = []
 
     def carry_out(self) -> MergeResult:
+        return with_places_taken(self._target.rows, self._attempt)
+
+    def _attempt(self) -> MergeResult:
         now = read_head(self._target.rows, self._target.reference, fresh=True)
         planned = self._look(now)
+        self._take_back_places(index_at(now, IDS))
         if self._options.dry_run:
             return planned
         self._prepare(index_at(now, IDS))
@@ -92,6 +99,13 @@ class _Transplant:
             for pick, made in zip(self._picked, done, strict=True)
         )
         return replace(planned, onto=self._onto, head=done[-1].commit_id, steps=steps)
+
+    def _take_back_places(self, ids: Index) -> None:
+        """Take the places again of the tables that come back by the commits that were looked at last."""
+        target, dry_run = self._target, self._options.dry_run
+        what = f"commits of {self._source.text} were not transplanted to {target.branch!r}"
+        for pick, contents in zip(self._picked, self._coming, strict=True):
+            take_back_copies(target.rows, target.catalog_id, pick.head, ids, contents, what, dry_run=dry_run)
 
     def _prepare(self, ids: Index) -> None:
         """Read what is to be copied; where all commits together have more than a batch, write the copies ahead."""
@@ -112,11 +126,13 @@ class _Transplant:
         head_id = None if now is None else now.id
         self._target.check_expected(self._target.rows, head_id, None if now is None else now.commit)
         state = DryRunState(now)
+        self._coming = []
         steps: list[MergeStep] = []
         conflicts: dict[ContentKey | None, Conflict] = {}
         for pick in self._picked:
             plan = self._plan(pick, state)
             preview_merge(state, plan)
+            self._coming.append(plan.contents())
             for conflict in plan.conflicts:
                 conflicts.setdefault(conflict.key, conflict)
             steps.append(MergeStep(pick.head.id, None, plan.keys))
@@ -145,6 +161,7 @@ class _Transplant:
     def _change(self, pick: _PickedCommit) -> Callable[[Transaction], tuple[MergedKey, ...]]:
         def change(tx: Transaction) -> tuple[MergedKey, ...]:
             plan = self._plan(pick, tx)
+            check_coming(tx, self._target.catalog_id, plan.contents())
             write_merge(tx, plan, pick.copies)
             return plan.keys
 
