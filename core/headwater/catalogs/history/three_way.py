@@ -201,7 +201,8 @@ class MergePlan:
 
     def contents(self) -> dict[UUID, ContentKey]:
         """The contents that it puts, each with its key."""
-        return {each.content_id: key for key, each in (*self.copies.items(), *self.resolved.items())}
+        copied = {value.content_id: key for key, value in self.copies.items()}
+        return copied | {each.content_id: key for key, each in self.resolved.items()}
 
 
 def given_up_contents(changes: Sequence[ContentChange], head: ContentView) -> set[UUID]:
