@@ -14,6 +14,7 @@ from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.backup import (
     ExportOrder,
+    ExportResult,
     check_exportable,
     export_realm,
     find_present,
@@ -198,3 +199,30 @@ def test_clock_behind_the_archive_writes_nothing(
         behind.advance(3)
 
         assert put(other, "early", realm="copy") is not None
+
+
+def test_commit_under_way_on_another_branch_is_in_the_moment_that_was_waited_for(
+    store: Store, target: Store, settings: Settings, clock: FakeClock, tmp_path: Path
+) -> None:
+    """It has the time at which it began, before the last change of the archive: only waiting makes the two agree."""
+    slow, faulty, other = disturbed(store, settings, clock)
+    slow.new_id()
+    at_once = list[ExportResult]()
+
+    def others() -> None:
+        other.clock.sleep(1)
+        put(other, "late")
+        other.clock.sleep(1)
+        at_once.append(exported(other, tmp_path / "now.realm"))
+
+    faulty.intervene("swap_reference", others)
+    put(slow, "early", branch="dev")
+    for passing in (other.clock, clock):
+        passing.sleep(SLACK)
+    waited = exported(other, tmp_path / "then.realm", time=at_once[0].manifest.as_of)
+    for name, archive in (("now", at_once[0]), ("then", waited)):
+        load_realm(target, name, archive.file)
+
+    assert tables(target, "now", "dev") == ["customers", "drafts", "orders"]
+    assert tables(target, "then", "dev") == ["customers", "drafts", "early", "orders"]
+    assert tables(target, "now") == tables(target, "then") == ["customers", "late", "orders"]

@@ -237,6 +237,10 @@ class _PresentWalk(_ReferenceWalk):
         A commit that is under way carries the time at which it began. If the moment was that of the look, it would lie before it, and
         whoever reads the realm as of that moment later would see a commit that the archive does not have. What comes on top of the last
         commit is later than that, and before the newest time that is readable nothing can appear any more.
+
+        What stays: a commit that is under way on another reference than that of the last change may be earlier than it. A raise of every
+        reference's version would make such a commit begin again, but by its own clock, which may be behind by the clock bound; only
+        waiting for as long excludes it, as an export of a named moment does.
         """
         commits = [pointer for pointer in self.pointers.values() if pointer is not None]
         times = [self._changed]
