@@ -100,6 +100,50 @@ def test_unknown_expected_hash_of_a_move_or_deletion_is_a_conflict(nessie: Nessi
     assert nessie.hash_of("dev") == hashes["dev"][-1]
 
 
+def test_relative_expected_hash_of_a_commit_elsewhere_is_a_conflict(nessie: NessieCaller, hashes: dict[str, list[str]]) -> None:
+    """Of a commit that is nowhere it is missing, as Nessie's suite has it."""
+    target, elsewhere = branch("main", hashes["main"][0]), f"{hashes['dev'][-1]}~1"
+    assert nessie.post("trees", branch("main", hashes["main"][-1]), name="etl", type="BRANCH").status == 200
+    for expected, status in ((elsewhere, 409), (f"{'1' * 16}~1", 404)):
+        for answer in (nessie.put(f"trees/etl@{expected}", target), nessie.delete(f"trees/etl@{expected}")):
+            assert answer.status == status
+
+
+def test_commit_that_stands_alone_is_not_assigned_or_deleted(nessie: NessieCaller, hashes: dict[str, list[str]]) -> None:
+    head = hashes["main"][-1]
+    for alone in (f"@{head}", f"@{hashes['dev'][-1]}~1"):
+        for answer in (nessie.put(f"trees/{alone}", branch("dev", hashes["dev"][-1])), nessie.delete(f"trees/{alone}")):
+            assert answer.error == (400, "BAD_REQUEST")
+    assert nessie.hash_of() == head
+
+
+@pytest.mark.parametrize("start", ["main", "main@{head}", "@{head}"])
+def test_reference_may_lead_to_before_all_commits(nessie: NessieCaller, hashes: dict[str, list[str]], start: str) -> None:
+    begins = start.format(head=hashes["main"][-1])
+
+    assert names(nessie, f"{begins}~2") == {"a"}
+    for steps in ("~3", "~2~1"):
+        shown = nessie.get(f"trees/{begins}{steps}/entries").data
+        assert shown["entries"] == [] and shown["effectiveReference"]["hash"] == NO_ANCESTOR_HASH
+        compared = nessie.get(f"trees/{begins}{steps}/diff/main@{hashes['main'][-1]}").data["diffs"]
+        assert [each["key"]["elements"] for each in compared] == [["a"], ["b"], ["c"]]
+    assert nessie.get(f"trees/{begins}~4/entries").error == (404, "REFERENCE_NOT_FOUND")
+
+
+def test_unknown_expected_hash_of_a_change_is_missing(nessie: NessieCaller, hashes: dict[str, list[str]]) -> None:
+    """A commit, a merge and a transplant begin at a commit that has to be there; Nessie's suite has 404 for these, too."""
+    merge = {"fromRefName": "dev", "fromHash": hashes["dev"][-1]}
+    transplant = {"fromRefName": "dev", "hashesToTransplant": hashes["dev"][-1:]}
+    for unknown in ("1" * 16, f"{'1' * 16}~1", hashes["dev"][-1], "ab" * 32):
+        for answer in (
+            commit_at(nessie, f"main@{unknown}", "new"),
+            nessie.post(f"trees/main@{unknown}/history/merge", merge),
+            nessie.post(f"trees/main@{unknown}/history/transplant", transplant),
+        ):
+            assert answer.error == (404, "REFERENCE_NOT_FOUND")
+    assert nessie.hash_of() == hashes["main"][-1]
+
+
 def test_relative_reference_may_begin_outside_of_the_branch(nessie: NessieCaller, hashes: dict[str, list[str]]) -> None:
     outside = hashes["dev"][-1]
 

@@ -13,7 +13,7 @@ a moment ago, they mean the branch.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 from uuid import UUID
@@ -21,7 +21,7 @@ from uuid import UUID
 from headwater.access import AccessDecisions, AccessRules, ForbiddenError, Privilege, SecurableKind, reference_of
 from headwater.catalogs import Catalog, CatalogDefinition, Content, ContentKey, Namespace, RefKind, RefTarget, content_type_of
 from headwater.commits import Commit, Head
-from headwater.errors import HeadwaterError, NotFoundError
+from headwater.errors import ExpiredError, HeadwaterError, NotFoundError
 from headwater.iceberg_catalog import LakeAccess, ReferenceAccess
 from headwater.iceberg_catalog.branch_session import BranchState
 from headwater.iceberg_catalog.lake_errors import NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
@@ -187,7 +187,14 @@ class NessieSession:
         self._check_seen(path)
         if path.is_no_ancestor:
             return self._before_first_commit(path)
-        target = self.catalog.read_target(path.to_revspec())
+        try:
+            target = self.catalog.read_target(path.to_revspec())
+        except ExpiredError:
+            raise
+        except NotFoundError:
+            if not self._leads_before_all(path):
+                raise
+            return self._before_first_commit(path)
         rights = self._rights_text(path, target)
         access = None if self.lake.read_rules is None else LakeAccess(rights, self.lake.read_rules)
         if access is not None:
@@ -205,6 +212,18 @@ class NessieSession:
         is_hash_alone = path.name is None and not path.is_no_ancestor
         text = path.to_revspec() if path.steps or is_hash_alone else path.name or DEFAULT_BRANCH
         LakeAccess(text, self.lake.read_rules).check_reference(self.definition)
+
+    def _leads_before_all(self, path: ReferencePath) -> bool:
+        """Whether the last step of a path, such as ``~2``, leads from the first commit of all to the state before it, and no further."""
+        before, sign, count = path.steps.rpartition("~")
+        if not sign or not count.isdecimal():
+            return False
+        steps = before if count == "1" else f"{before}~{int(count) - 1}"
+        try:
+            first = self.catalog.resolve(replace(path, steps=steps).to_revspec())
+        except NotFoundError:
+            return False
+        return first is not None and not first.commit.tail
 
     def _before_first_commit(self, path: ReferencePath) -> SeenReference:
         """What a reference was before its first commit: nothing, and so nothing that rights could be on."""

@@ -5,6 +5,8 @@ Every hash is given whole: one that counts back from a head would mean another c
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headwater.catalogs import Conflict, ConflictKind, NamedRef, RefKind
 from headwater.errors import ConflictError, NotFoundError, RefusedError
 from headwater.store import ObjectId, id_text
@@ -42,6 +44,7 @@ def move_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | 
     target        the commit, by a hash; that before the first commit empties the branch or tag
     raises        RefusedError without either hash; ConflictError where it is elsewhere
     """
+    _check_named(path)
     _check_exact(path, f"where {path.name} is")
     _check_exact(target, f"the commit that {path.name} shall be at")
     if session.references is not None:
@@ -55,6 +58,7 @@ def move_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | 
 
 def delete_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
     """Delete a branch or tag, and return it as it was; raises as ``move_named_ref`` does."""
+    _check_named(path)
     _check_exact(path, f"where {path.name} is")
     if session.references is not None:
         session.references.check_drop(_name_of(session, path))
@@ -79,6 +83,11 @@ def _read_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind |
     return session.catalog.refs.read_ref(target.kind, target.name)
 
 
+def _check_named(path: ReferencePath) -> None:
+    if path.name is None:
+        raise RefusedError(f"{path} is a commit that stands alone: name the branch or tag that is meant")
+
+
 def _check_exact(path: ReferencePath, what: str) -> None:
     if path.hash is None:
         raise RefusedError(f"{path} does not say by its hash {what}: write NAME@HASH")
@@ -96,12 +105,20 @@ def _expected_of(session: NessieSession, path: ReferencePath, before: NamedRef) 
     try:
         head = session.catalog.resolve(path.to_revspec(), exact=True)
     except NotFoundError as fault:
-        if path.steps:
+        if path.steps and not _is_elsewhere(session, path):
             raise
         raise _unexpected(before, str(path.hash)) from fault
     if head is None:
         raise _unexpected(before, str(path.hash))
     return head.id
+
+
+def _is_elsewhere(session: NessieSession, path: ReferencePath) -> bool:
+    """Whether a path leads to a commit of the catalog, though to none of the branch or tag that it names."""
+    try:
+        return session.catalog.resolve(replace(path, name=None).to_revspec(), exact=True) is not None
+    except NotFoundError:
+        return False
 
 
 def _unexpected(before: NamedRef, expected: str) -> ConflictError:
