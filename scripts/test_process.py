@@ -46,8 +46,9 @@ class HandedOutFiles:
     def _run_items(self, items: list[pytest.Item], end: pytest.Item) -> None:
         for item, following in itertools.pairwise([*items, end]):
             self._runner.send(("began", item.nodeid))
+            before = used_seconds()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            self._runner.send(("ended", item.nodeid))
+            self._runner.send(("ended", item.nodeid, used_seconds() - before))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
