@@ -4,6 +4,7 @@ A test that takes long as a whole bears the mark. Of others the quick tier takes
 
 - no case on a database server: a contract that holds on memory and SQLite is repeated on servers by the long tier
 - of a test with many cases at most QUICK_CASES, in SAMPLED_FOLDERS one: chosen by the hash of their names, so always the same
+- 30 examples of a property that names no number of them; where it is long, and without ``-m``, 100
 - the parameters that ``long_but_for`` names, and a few of the moments that the ``sample`` fixture goes through
 
 A soak (HEADWATER_SOAK=1) tries all moments and more seeds. ``pytest tests/x`` without ``-m`` runs both tiers of a folder.
@@ -22,7 +23,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-__all__ = ["Sample", "long_but_for", "mark_long_cases", "tries_less_than_another"]
+__all__ = ["IS_SOAK", "Sample", "long_but_for", "mark_long_cases", "tries_less_than_another"]
 
 T = TypeVar("T")
 IS_SOAK = os.environ.get("HEADWATER_SOAK") == "1"

@@ -90,6 +90,7 @@ def left_behind(cluster: Cluster) -> list[str]:
     return [name for name in names if "headwater" in name] + stays
 
 
+@pytest.mark.long
 def test_context_that_is_not_confirmed_is_refused(run_demo: RunDemo, bare_cluster: Cluster) -> None:
     done = run_demo(confirmed="production")
 
