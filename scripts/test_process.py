@@ -13,6 +13,7 @@ import gc
 import itertools
 import os
 import resource
+import signal
 import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -124,6 +125,7 @@ def used_seconds() -> float:
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job begins with it ignored
     descriptor = int(sys.argv[1])
     os.set_inheritable(descriptor, False)  # else programs that tests start, and leave behind, keep the connection open
     with Connection(descriptor) as runner:
