@@ -83,6 +83,7 @@ class Results:
         self._seconds: Counter[str] = Counter()
         self._cpu_seconds: Counter[str] = Counter()
         self._folders: dict[str, Folder] = {}
+        self.left_to_soaks = 0
         for file in files:
             self._folder(str(file)).files_left += 1
 
@@ -123,11 +124,13 @@ class Results:
     def summary(self, slowest: int) -> str:
         failures = [f"\n{f' {title} ':=^120}\n{text}" for title, text in self._failures]
         slow = [
-            f"{seconds:7.1f} CPU-s {self._seconds[test]:7.1f} s  {test}" for test, seconds in self._cpu_seconds.most_common(slowest)
+            f"{seconds:7.1f} CPU-s {self._seconds[test]:7.1f} s  {test}"
+            for test, seconds in self._cpu_seconds.most_common(slowest)
         ]
         skips = [f"skipped {count}: {reason}" for reason, count in sorted(self._skips.items())]
+        left = [f"{self.left_to_soaks:,} more cases run with HEADWATER_SOAK=1"] if self.left_to_soaks else []
         failed = [f"FAILED {title}" for title, _ in self._failures]
-        return "\n".join([*failures, "", *slow, *skips, *failed])
+        return "\n".join([*failures, "", *slow, *skips, *left, *failed])
 
 
 def closing_line(counts: Mapping[str, int]) -> str:
@@ -181,6 +184,8 @@ class Process:
                 self._results.pass_test(test)
             case "skipped":
                 self._results.skip_test(test, *values)
+            case "left":
+                self._results.left_to_soaks += values[0]
             case "lasted":
                 self._results.add_seconds(test, *values)
             case "failed":

@@ -15,6 +15,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -56,6 +57,11 @@ class HandedOutFiles:
             self._runner.send(("failed", report.nodeid, "collection", report.longreprtext))
         elif report.skipped:
             self._runner.send(("skipped", report.nodeid, skip_reason(report)))
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        for_soaks = sum(item.get_closest_marker("soak") is not None for item in items)
+        if for_soaks:
+            self._runner.send(("left", items[0].nodeid, for_soaks))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

@@ -23,7 +23,7 @@ from backend_fixtures import (
 from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.store import RealmId, RealmKey, RealmStore
-from tiers import IS_SOAK, Sample, long_but_for, mark_long_cases, tries_less_than_another
+from tiers import IS_SOAK, Sample, cases_for_soaks, long_but_for, mark_long_cases, tries_less_than_another
 
 FOLDER = Path(__file__).parent
 __all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgresql_server", "postgresql_url"]
@@ -66,9 +66,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         folders.setdefault(item.path.relative_to(FOLDER).parts[0], []).append(item)
     for name, found in folders.items():
         mark_long_cases(found, name)
-    left_out = [item for item in items if tries_less_than_another(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for found in folders.values() for item in found if not tries_less_than_another(item)]
+    is_sample = config.option.markexpr == "long" and not IS_SOAK
+    for_soaks = cases_for_soaks(items, config.option.randomly_seed) if is_sample else []
+    for item in for_soaks:
+        item.add_marker(pytest.mark.soak)
+    left_out = {*for_soaks, *(item for item in items if tries_less_than_another(item))}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for found in folders.values() for item in found if item not in left_out]
 
 
 @pytest.fixture(autouse=True)
