@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
@@ -213,6 +214,7 @@ class RefClient:
         prefix, first, last = (None if key is None else content_key(key) for key in (under, start, end))
         expression = None if where is None else DiffExpression.parse(where)
         catalog = self._opened()
+        preview = cache(catalog.preview_merge)  # all pages compare the same two commits
 
         def read_page(token: str | None) -> tuple[Iterable[DifferenceInfo], str | None]:
             page = catalog.diff(
@@ -228,7 +230,7 @@ class RefClient:
             pair = [named if at is None else id_text(at) for named, at in ((self.name, page.before), (after, page.after))]
             keys = [change.key for change in page.changes] if with_sides else []
             sides = sides_of(catalog.compare_keys(pair[0], pair[1], keys)) if keys else {}
-            effects = catalog.preview_merge(pair[1], pair[0]) if keys else None
+            effects = preview(pair[1], pair[0]) if keys else None
             return [
                 DifferenceInfo.of(change, sides.get(change.key), merge=merge_effect(effects, change.key))
                 for change in page.changes

@@ -495,9 +495,12 @@ class Catalog:
         sides = find_sides(self._rows, self._resolver.resolve(before), self._resolver.resolve(after))
         return compare_keys(self._rows, sides, keys, **limits)
 
-    def preview_merge(self, source: str | None, into: str | None) -> Mapping[ContentKey, MergeEffect] | None:
+    def preview_merge(
+        self, source: str | None, into: str | None, *, most: int | None = None
+    ) -> Mapping[ContentKey, MergeEffect] | None:
         """What a merge of a ref into another would do, by key; see ``headwater.catalogs.history.catalog_merge.preview_effects``."""
-        return preview_effects(self._rows, self._resolver.resolve(into), self._resolver.resolve(source))
+        heads = self._resolver.resolve(into), self._resolver.resolve(source)
+        return preview_effects(self._rows, self.definition.id, *heads, most=most)
 
     def compare_merge(
         self, result: MergeResult, keys: Sequence[ContentKey], **limits: Unpack[ComparisonLimits]

@@ -96,18 +96,30 @@ def take_back_copies(
     rows: RealmStore, catalog_id: str, source: Head, copies: Mapping[ContentKey, UUID], what: str, *, dry_run: bool
 ) -> None:
     """Do the same for contents that are to be copied from a commit to a branch, by their keys there."""
-    released = find_released(rows, catalog_id) if copies else ()
-    keys = {content_id: key for key, content_id in copies.items() if content_id in released}
+    keys = _released_copies(rows, catalog_id, copies)
     if keys:
         _take_back(rows, catalog_id, source.index(IDS), keys, what, dry_run=dry_run)
+
+
+def find_lost_copies(rows: RealmStore, catalog_id: str, source: Head, copies: Mapping[ContentKey, UUID]) -> set[ContentKey]:
+    """Find the contents that ``take_back_copies`` would refuse, by their keys; nothing is written."""
+    keys = _released_copies(rows, catalog_id, copies)
+    if not keys:
+        return set()
+    wanted = _claims_of(rows, catalog_id, source.index(IDS), keys)
+    return {keys[content_id] for content_id in _lost(TableClaims(rows), wanted, keys)}
+
+
+def _released_copies(rows: RealmStore, catalog_id: str, copies: Mapping[ContentKey, UUID]) -> dict[UUID, ContentKey]:
+    released = find_released(rows, catalog_id) if copies else ()
+    return {content_id: key for key, content_id in copies.items() if content_id in released}
 
 
 def _take_back(
     rows: RealmStore, catalog_id: str, ids: Index, keys: Mapping[UUID, ContentKey], what: str, *, dry_run: bool
 ) -> None:
     claims, wanted = TableClaims(rows), _claims_of(rows, catalog_id, ids, keys)
-    lost = keys.keys() - {claim.content_id for claim in wanted}
-    lost |= {conflict.claim.content_id for conflict in claims.find_conflicts(wanted)}
+    lost = _lost(claims, wanted, keys)
     if not lost and not dry_run:
         lost = {conflict.claim.content_id for conflict in claims.take_claims(wanted)}
     if lost:
@@ -116,6 +128,13 @@ def _take_back(
             f"{what}: it holds {names}, dropped since, whose place in storage was released, and is another table's by now. Read it by"
             " the commit or a tag; `headwater realm restore` brings back what else was there"
         )
+
+
+def _lost(claims: TableClaims, wanted: Sequence[TableClaim], keys: Mapping[UUID, ContentKey]) -> set[UUID]:
+    """The contents without a claim of their own, or whose place another table has."""
+    return (keys.keys() - {claim.content_id for claim in wanted}) | {
+        conflict.claim.content_id for conflict in claims.find_conflicts(wanted)
+    }
 
 
 def _claims_of(rows: RealmStore, catalog_id: str, ids: Index, content_ids: Iterable[UUID]) -> list[TableClaim]:
