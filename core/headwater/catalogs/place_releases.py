@@ -35,7 +35,7 @@ _UUIDS = ("table-uuid", "view-uuid")
 _SHOWN = 5
 _COMMITS = 10_000
 _ROUNDS = 5
-"""So often is looked for further contents in the way; each round finds at least one."""
+"""How often to look for further contents in the way; each round finds at least one."""
 
 
 def take_over_history(
@@ -65,37 +65,39 @@ def conflicts_beside_history(claims: TableClaims, wanted: Sequence[TableClaim]) 
 
 
 def release_location(rows: RealmStore, location: str) -> tuple[str, ...]:
-    """Release all claims on a location, and within it, of tables that only history holds, in whichever catalog; returns the places.
+    """Release all claims on a location, around it or below it, of tables that only history holds, in any catalog; returns the places.
 
     raises        NotFoundError where nobody claims it; RefusedError for a table that a branch or tag holds, for one in a deleted catalog
                   that can be undeleted, and for a place that is being purged: then nothing is released
     """
     claims = TableClaims(rows)
-    held = claims.find_neighbours(location)
+    held = dict(claims.find_around_and_below(location))
     if not held:
         raise NotFoundError(f"no table of realm {rows.realm!r} has claimed {location}: it is free")
     for place, owner in held.items():
         _check_releasable(rows, place, owner)
-    return tuple(place for place, owner in held.items() if claims.release_place(place, owner))
+    return claims.release_places(held)
 
 
-def take_back_places(rows: RealmStore, catalog_id: str, commit: ObjectId, what: str, *, dry_run: bool = False) -> None:
+def take_back_places(rows: RealmStore, catalog_id: str, commit: ObjectId, what: str) -> None:
     """Take the places again of the tables in a commit that is to be a branch's, where they were let go.
 
     what          what does not happen otherwise, for the message
-    dry_run       whether that would be possible; nothing is taken
     raises        RefusedError that names the tables whose place another one has by now
     """
     released = find_released(rows, catalog_id)
     if released:  # else the commit is not even read
         ids = read_commit(rows, commit).index(IDS)
-        _take_back(rows, catalog_id, ids, find_content_keys(ids, released), what, dry_run=dry_run)
+        _take_back(rows, catalog_id, ids, find_content_keys(ids, released), what, dry_run=False)
 
 
 def take_back_copies(
     rows: RealmStore, catalog_id: str, source: Head, copies: Mapping[ContentKey, UUID], what: str, *, dry_run: bool
 ) -> None:
-    """Do the same for contents that are to be copied from a commit to a branch, by their keys there."""
+    """Do the same for contents that are to be copied from a commit to a branch, by their keys there.
+
+    dry_run       only check whether that is possible; nothing is taken
+    """
     keys = _released_copies(rows, catalog_id, copies)
     if keys:
         _take_back(rows, catalog_id, source.index(IDS), keys, what, dry_run=dry_run)
