@@ -95,7 +95,7 @@ def test_commit_whose_claim_was_let_go_has_to_claim_again(
     lake.tables.drop(ORDERS)
     assert release_location(rows, place) == (place,)
 
-    with pytest.raises(ConflictError, match="was let go meanwhile"):
+    with pytest.raises(ConflictError, match="was released since"):
         claims.check_own([claim])
     with pytest.raises(NotFoundError, match="it is free"):
         release_location(rows, place)

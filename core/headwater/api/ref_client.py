@@ -139,7 +139,7 @@ class RefClient:
     def find(self, *content_ids: str) -> list[EntryInfo]:
         """Where contents stand now, by their ids, which survive renames; what is not there is left out.
 
-        raises        RefusedError for a text that is no id of a content
+        raises        RefusedError for a text that is not a content id
         """
         found = self._opened().find_by_id(self.name, list(map(_content_id, content_ids)))
         return list(map(EntryInfo.of, found.values()))
@@ -280,7 +280,7 @@ def _content_id(text: str) -> UUID:
     try:
         return UUID(text)
     except (ValueError, AttributeError, TypeError):
-        raise RefusedError(f"{str(text)[:200]!r} is no id of a content: it is a UUID, as EntryInfo.content_id has it") from None
+        raise RefusedError(f"{str(text)[:200]!r} is not a content id: give a UUID, such as EntryInfo.content_id") from None
 
 
 class _NamedClient(RefClient):

@@ -295,7 +295,7 @@ class TableClaims:
             (place for place, claim in places.items() if not (place in owners and owners[place].has_taken(claim))), None
         )
         if lost is not None:
-            raise ConflictError(f"the claim of {lost} in realm {self._rows.realm!r} was let go meanwhile: take it again")
+            raise ConflictError(f"the claim of {lost} in realm {self._rows.realm!r} was released since: take it again")
 
     def find_by_uuid(self, table_uuids: Sequence[UUID]) -> dict[UUID, ClaimOwner]:
         """Find the owners of claimed uuids."""

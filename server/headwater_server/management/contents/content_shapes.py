@@ -40,7 +40,7 @@ class ShownOperation(Struct, frozen=True, rename="camel"):
     content_id: str | None
 
 
-Authors = Annotated[list[str], Meta(description="Whom the request named, which nobody checks")]
+Authors = Annotated[list[str], Meta(description="As the request named them, not verified")]
 Committer = Annotated[str, Meta(description="The principal whose request made it; empty: not known")]
 
 
