@@ -141,6 +141,19 @@ def test_dropped_table_comes_back_while_its_place_is_free(
         make_table(LINES, location=place)
 
 
+def test_branch_whose_name_is_taken_leaves_a_released_place_free(
+    lake: IcebergCatalog, catalog: Catalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    make_table(location=place)
+    before = head_of(catalog)
+    lake.tables.drop(ORDERS)
+    release_location(rows, place)
+
+    with pytest.raises(ConflictError):
+        catalog.create_branch("main", before)
+    assert TableClaims(rows).find_location(place) is None
+
+
 def test_merge_with_conflicts_leaves_a_released_place_free(
     lake: IcebergCatalog, catalog: Catalog, make_table: MakeTable, rows: RealmStore, place: str
 ) -> None:
