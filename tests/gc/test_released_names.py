@@ -163,7 +163,7 @@ def test_released_place_is_forgotten_with_its_content(
     claims.take_claims([TableClaim(lake.definition.id, each, f"s3://lake/{each}") for each in (gone, kept)])
     for each in (gone, kept):
         owner = claims.find_location(f"s3://lake/{each}")
-        assert owner is not None and claims.release_place(f"s3://lake/{each}", owner)
+        assert owner is not None and claims.release_places({f"s3://lake/{each}": owner})
     assert claims.find_released(lake.definition.id) == {gone, kept}
 
     clock.advance(HOUR)

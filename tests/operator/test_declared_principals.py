@@ -218,6 +218,16 @@ def test_secret_in_the_way_stops_nothing_else(desk: Desk) -> None:
     assert logs_in(desk, "etl")
 
 
+def test_every_secret_in_the_way_is_named(desk: Desk) -> None:
+    names = ["acme-etl-credentials", "acme-other-credentials"]
+    for name in names:
+        desk.put_in_the_way(name)
+    apply_all(desk, realm={"principals": [ETL, {"name": "other", "roles": ["readers"]}], "roles": [READERS]})
+    message = desk.namespace.condition("Realm", "acme", "Ready")["message"]
+
+    assert [name for name in names if name not in message] == []
+
+
 def test_connection_to_nowhere_stalls(desk: Desk) -> None:
     apply_all(desk, catalog={"roles": [SALES], "connection": {"roles": ["sales"]}})
 

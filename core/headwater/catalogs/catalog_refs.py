@@ -128,8 +128,6 @@ class CatalogRefs:
         """
         checked_ref_name(kind, name)
         target, among = self._start(source, at)
-        if kind is RefKind.BRANCH and target is not None:
-            self._take_back_places(target, f"branch {name!r} of {self._entry.label} was not created")
         return self._created(kind, name, target, among)
 
     def create_empty_ref(self, kind: RefKind, name: str) -> NamedRef:
@@ -138,6 +136,8 @@ class CatalogRefs:
 
     def _created(self, kind: RefKind, name: str, target: ObjectId | None, among: list[str]) -> NamedRef:
         self._check_free(kind, name)
+        if kind is RefKind.BRANCH and target is not None:
+            self._take_back_places(target, f"branch {name!r} of {self._entry.label} was not created")
         self._note_forgotten(kind, self._rows.find_row(self._entry.reference(kind, name)), target)
         try:
             return _ref_of_row(kind, name, self.reserve_name(kind, name).make(target, among))

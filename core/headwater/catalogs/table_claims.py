@@ -236,32 +236,28 @@ class TableClaims:
             self._rows, CLAIMS, change, message=f"release the claims of {len(claims)} tables", fence=fence
         ).result
 
-    def release_place(self, location: str, owner: ClaimOwner) -> bool:
-        """Let go a place of a content that only history holds; False where the owner does not have it any more.
+    def release_places(self, owners: Mapping[str, ClaimOwner]) -> tuple[str, ...]:
+        """Release places of contents that only history holds, in one commit; returns those that their owners still had.
 
         raises        RefusedError for a text that is not a location
         """
-        place = normalise_location(location).encode()
+        places = {location: normalise_location(location).encode() for location in owners}
 
-        def change(tx: Transaction) -> bool:
-            value = tx.index(BY_LOCATION).get(place)
-            now = None if value is None else ClaimOwner.from_value(value)
-            if now is None or (now.catalog_id, now.content_id) != (owner.catalog_id, owner.content_id):
-                return False
-            _let_go(tx, self._rows, place, owner)
-            return True
+        def change(tx: Transaction) -> tuple[str, ...]:
+            released: list[str] = []
+            for location, place in places.items():
+                value, owner = tx.index(BY_LOCATION).get(place), owners[location]
+                now = None if value is None else ClaimOwner.from_value(value)
+                if now is not None and (now.catalog_id, now.content_id) == (owner.catalog_id, owner.content_id):
+                    _let_go(tx, self._rows, place, owner)
+                    released.append(location)
+            return tuple(released)
 
-        return commit_change(self._rows, CLAIMS, change, message="release a place").result
+        return commit_change(self._rows, CLAIMS, change, message=f"release {len(places)} places").result
 
     def find_released(self, catalog_id: str) -> set[UUID]:
         """Find the contents of a catalog whose places were let go, and that commits which are kept may still hold."""
         return find_released(self._rows, catalog_id)
-
-    def find_neighbours(self, location: str) -> dict[str, ClaimOwner]:
-        """Find the claimed places that equal a location, enclose it, or lie within it, with their owners."""
-        claims = read_head(self._rows, CLAIMS, fresh=True)
-        place = normalise_location(location).encode()
-        return {} if claims is None else dict(_neighbours(claims.index(BY_LOCATION), place))
 
     def find_conflicts(self, claims: Sequence[TableClaim], *, over: Container[UUID] = ()) -> tuple[ClaimConflict, ...]:
         """Find the conflicts that taking these claims now would have; nothing is written. ``over`` as for ``take_claims``.
@@ -299,7 +295,7 @@ class TableClaims:
             (place for place, claim in places.items() if not (place in owners and owners[place].has_taken(claim))), None
         )
         if lost is not None:
-            raise ConflictError(f"the claim of {lost} in realm {self._rows.realm!r} was let go meanwhile: take it again")
+            raise ConflictError(f"the claim of {lost} in realm {self._rows.realm!r} was released since: take it again")
 
     def find_by_uuid(self, table_uuids: Sequence[UUID]) -> dict[UUID, ClaimOwner]:
         """Find the owners of claimed uuids."""

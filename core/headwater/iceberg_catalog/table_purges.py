@@ -84,7 +84,7 @@ class TablePurges:
             if not find_holders(rows, self._session.id, [content_id]):
                 owner = self._session.claims.find_location(location)
                 if owner is not None and (owner.catalog_id, owner.content_id) == (self._session.id, content_id):
-                    self._session.claims.release_place(location, owner)
+                    self._session.claims.release_places({location: owner})
 
     def _document(self, state: BranchState, key: ContentKey, table: IcebergTable) -> dict[str, Any]:
         text = None if table.id is None else state.find_metadata(table.id)

@@ -19,6 +19,7 @@ from headwater.catalogs.history.catalog_merge import (
     expired_if_collected,
     plan_merge,
     preview_merge,
+    take_back_places_of,
     write_merge,
 )
 from headwater.catalogs.history.commit_meta import CommitMeta, is_in_history
@@ -113,9 +114,11 @@ class _Transplant:
         self._target.check_expected(self._target.rows, head_id, None if now is None else now.commit)
         state = DryRunState(now)
         steps: list[MergeStep] = []
+        plans: list[MergePlan] = []
         conflicts: dict[ContentKey | None, Conflict] = {}
         for pick in self._picked:
             plan = self._plan(pick, state)
+            plans.append(plan)
             preview_merge(state, plan)
             for conflict in plan.conflicts:
                 conflicts.setdefault(conflict.key, conflict)
@@ -133,6 +136,9 @@ class _Transplant:
         if conflicts:
             what = f"{len(self._picked)} commits of {self._source.text} cannot be transplanted to {self._target.branch!r}"
             raise MergeConflictError(what, result)
+        for pick, plan in zip(self._picked, plans, strict=True):
+            what = f"commit {id_text(pick.head.id)} was not transplanted to {self._target.branch!r}"
+            take_back_places_of(self._target, pick.head, plan, what, dry_run=self._options.dry_run)
         return result
 
     def _parts(self, now: Head | None) -> list[SeriesPart[tuple[MergedKey, ...]]]:
