@@ -3,6 +3,7 @@
 The resources are applied while the operator runs, a thousand after the other, and it is restarted with all of them.
 The limit of the chart follows from these rows. Settings are the shipped ones.
 Run it with ``make bench SUITE=operator_memory``; ``--quick`` is small and shows that it works.
+``python -m benchmarks.operator_memory --small-cache`` keeps the store's cache at 1 MiB, and so shows what the resources take without it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from benchmarks.report import Row, at_most, say, show, write_results
 
 from kubetest import Operator, start_cluster, wait_for
 
-SUITE = "operator_memory"
+SUITE, SMALL_CACHE_SUITE = "operator_memory", "operator_memory_small_cache"
+SMALL_CACHE = {"HEADWATER_CACHE_BYTES": str(1024 * 1024)}
 BACKEND = "sqlite"
 LIMIT_MIB = 512
 """The limit of the chart."""
@@ -36,18 +38,20 @@ class Steps:
 
 
 FULL = Steps(count=5, realms=250)
+SHORT = Steps(count=2, realms=250)
 QUICK = Steps(count=2, realms=5)
 
 
 def main(arguments: list[str]) -> int:
-    is_quick = "--quick" in arguments
-    steps, load = (QUICK if is_quick else FULL), os.getloadavg()[0]
+    is_quick, has_small_cache = "--quick" in arguments, "--small-cache" in arguments
+    steps, load = (QUICK if is_quick else SHORT if has_small_cache else FULL), os.getloadavg()[0]
+    suite, changes = (SMALL_CACHE_SUITE, SMALL_CACHE) if has_small_cache else (SUITE, {})
     scale = Scale(realms=steps.count * steps.realms, rest_seconds=0, latencies=0, terms=0, kills=0)
     with working_folder() as folder, start_cluster(folder) as cluster:
-        rows = list(measure(Bench(cluster, cluster.make_namespace("bench"), scale, folder), steps))
+        rows = list(measure(Bench(cluster, cluster.make_namespace("bench"), scale, folder, changes), steps))
     print(show(rows))
     settings = {"realms": scale.realms, "catalogs": scale.catalogs, "load_before": load}
-    print(f"\nwritten to {write_results(SUITE, rows, settings=settings, is_quick=is_quick)}")
+    print(f"\nwritten to {write_results(suite, rows, settings=settings, is_quick=is_quick)}")
     return 0
 
 
