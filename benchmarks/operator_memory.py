@@ -38,13 +38,12 @@ class Steps:
 
 
 FULL = Steps(count=5, realms=250)
-SHORT = Steps(count=2, realms=250)
 QUICK = Steps(count=2, realms=5)
 
 
 def main(arguments: list[str]) -> int:
     is_quick, has_small_cache = "--quick" in arguments, "--small-cache" in arguments
-    steps, load = (QUICK if is_quick else SHORT if has_small_cache else FULL), os.getloadavg()[0]
+    steps, load = (QUICK if is_quick else FULL), os.getloadavg()[0]
     suite, changes = (SMALL_CACHE_SUITE, SMALL_CACHE) if has_small_cache else (SUITE, {})
     scale = Scale(realms=steps.count * steps.realms, rest_seconds=0, latencies=0, terms=0, kills=0)
     with working_folder() as folder, start_cluster(folder) as cluster:
