@@ -236,6 +236,8 @@ class Bench:
     namespace: Namespace
     scale: Scale
     folder: Path
+    changes: dict[str, str] = field(default_factory=dict)
+    """Settings of the operator that differ from the shipped ones."""
     running: list[tuple[Operator, Watched]] = field(default_factory=list)
     numbers: int = 0
 
@@ -261,6 +263,7 @@ class Bench:
             "HEADWATER_OPERATOR_NAMESPACE": self.namespace.name,
             "HEADWATER_OPERATOR_IDENTITY": f"operator-{self.numbers}",
             "HEADWATER_LOG_FORMAT": "json",
+            **self.changes,
         }
         operator = start_operator(environment, self.folder / f"operator-{self.numbers}.log", name=f"operator-{self.numbers}")
         started = (operator, Watched(operator.pid).watch())

@@ -81,7 +81,9 @@ class Results:
         self._failures: list[tuple[str, str]] = []
         self._skips: Counter[str] = Counter()
         self._seconds: Counter[str] = Counter()
+        self._cpu_seconds: Counter[str] = Counter()
         self._folders: dict[str, Folder] = {}
+        self.left_to_soaks = 0
         for file in files:
             self._folder(str(file)).files_left += 1
 
@@ -104,6 +106,9 @@ class Results:
     def add_seconds(self, test: str, seconds: float) -> None:
         self._seconds[test] += seconds
 
+    def add_cpu_seconds(self, test: str, seconds: float) -> None:
+        self._cpu_seconds[test] += seconds
+
     def finish_file(self, file: Path, cpu_seconds: float) -> None:
         folder = self._folder(str(file))
         folder.files_left -= 1
@@ -118,10 +123,14 @@ class Results:
 
     def summary(self, slowest: int) -> str:
         failures = [f"\n{f' {title} ':=^120}\n{text}" for title, text in self._failures]
-        slow = [f"{seconds:7.1f} s  {test}" for test, seconds in self._seconds.most_common(slowest)]
+        slow = [
+            f"{seconds:7.1f} CPU-s {self._seconds[test]:7.1f} s  {test}"
+            for test, seconds in self._cpu_seconds.most_common(slowest)
+        ]
         skips = [f"skipped {count}: {reason}" for reason, count in sorted(self._skips.items())]
+        left = [f"{self.left_to_soaks:,} more cases run with HEADWATER_SOAK=1"] if self.left_to_soaks else []
         failed = [f"FAILED {title}" for title, _ in self._failures]
-        return "\n".join([*failures, "", *slow, *skips, *failed])
+        return "\n".join([*failures, "", *slow, *skips, *left, *failed])
 
 
 def closing_line(counts: Mapping[str, int]) -> str:
@@ -170,10 +179,13 @@ class Process:
                 self._test = test
             case "ended":
                 self._test = None
+                self._results.add_cpu_seconds(test, *values)
             case "passed":
                 self._results.pass_test(test)
             case "skipped":
                 self._results.skip_test(test, *values)
+            case "left":
+                self._results.left_to_soaks += values[0]
             case "lasted":
                 self._results.add_seconds(test, *values)
             case "failed":
@@ -223,7 +235,7 @@ def run(options: argparse.Namespace, folder: Path) -> int:
         for file in queue.waiting:
             results.fail_test(str(file), "not run", "no process was left to run it")
     counts = results.counts
-    show(results.summary(options.durations))
+    show(results.summary(options.slowest))
     show(f"seed {options.seed}{', interrupted' if interrupted else ''}")
     show(closing_line(counts))
     return 130 if interrupted else 1 if counts["failed"] else 0 if counts.total() else 2
@@ -266,7 +278,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("paths", metavar="PATH", nargs="*", default=["tests"], help="folders and files; all tests without any")
     parser.add_argument("-m", dest="marks", metavar="MARKS", default="", help="as pytest's -m")
     parser.add_argument("--processes", type=int, metavar="N", default=(os.cpu_count() or 1) + 1)
-    parser.add_argument("--durations", type=int, metavar="N", default=0, help="show the N slowest tests")
+    parser.add_argument("--slowest", type=int, metavar="N", default=0, help="show the N tests that take most CPU")
     parser.add_argument("--seed", type=int, metavar="N", default=random.getrandbits(32), help="of a run to repeat")
     arguments = sys.argv[1:]
     at = arguments.index("--") if "--" in arguments else len(arguments)

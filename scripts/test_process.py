@@ -13,7 +13,9 @@ import gc
 import itertools
 import os
 import resource
+import signal
 import sys
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -46,14 +48,20 @@ class HandedOutFiles:
     def _run_items(self, items: list[pytest.Item], end: pytest.Item) -> None:
         for item, following in itertools.pairwise([*items, end]):
             self._runner.send(("began", item.nodeid))
+            before = used_seconds()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            self._runner.send(("ended", item.nodeid))
+            self._runner.send(("ended", item.nodeid, used_seconds() - before))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self._runner.send(("failed", report.nodeid, "collection", report.longreprtext))
         elif report.skipped:
             self._runner.send(("skipped", report.nodeid, skip_reason(report)))
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        for_soaks = sum(item.get_closest_marker("soak") is not None for item in items)
+        if for_soaks:
+            self._runner.send(("left", items[0].nodeid, for_soaks))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -123,6 +131,7 @@ def used_seconds() -> float:
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job begins with it ignored
     descriptor = int(sys.argv[1])
     os.set_inheritable(descriptor, False)  # else programs that tests start, and leave behind, keep the connection open
     with Connection(descriptor) as runner:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -24,19 +23,24 @@ from backend_fixtures import (
 from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.store import RealmId, RealmKey, RealmStore
-from tiers import Sample, long_but_for, mark_long_cases, tries_less_than_another
+from tiers import IS_SOAK, Sample, cases_for_soaks, long_but_for, mark_long_cases, tries_less_than_another
 
 FOLDER = Path(__file__).parent
 __all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgresql_server", "postgresql_url"]
 
 
 # Hypothesis measures by the clock on the wall, and on a machine that is busy with other tests each of its limits is met once in a while.
-hypothesis_settings.register_profile("quick", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-hypothesis_settings.register_profile("soak", hypothesis_settings.get_profile("quick"), max_examples=5000)
-hypothesis_settings.load_profile("soak" if os.environ.get("HEADWATER_SOAK") == "1" else "quick")
+hypothesis_settings.register_profile("all", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.register_profile("quick", hypothesis_settings.get_profile("all"), max_examples=30)
+hypothesis_settings.register_profile("soak", hypothesis_settings.get_profile("all"), max_examples=5000)
 
 # Where rich is, structlog colors each traceback that a test logs, and shows all variables: half a second. No program of ours does.
 structlog.get_config()["processors"][-1].exception_formatter = structlog.dev.plain_traceback
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_quick = config.option.markexpr == "not long"
+    hypothesis_settings.load_profile("soak" if IS_SOAK else "quick" if is_quick else "all")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -62,9 +66,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         folders.setdefault(item.path.relative_to(FOLDER).parts[0], []).append(item)
     for name, found in folders.items():
         mark_long_cases(found, name)
-    left_out = [item for item in items if tries_less_than_another(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for found in folders.values() for item in found if not tries_less_than_another(item)]
+    is_sample = config.option.markexpr == "long" and not IS_SOAK
+    for_soaks = cases_for_soaks(items, config.option.randomly_seed) if is_sample else []
+    for item in for_soaks:
+        item.add_marker(pytest.mark.soak)
+    left_out = {*for_soaks, *(item for item in items if tries_less_than_another(item))}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for found in folders.values() for item in found if item not in left_out]
 
 
 @pytest.fixture(autouse=True)

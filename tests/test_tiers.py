@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -59,21 +60,33 @@ def test_test_modules_have_names_of_their_own() -> None:
     assert [name for name, count in counts.items() if count > 1] == []
 
 
-def collect(folder: Path, marks: str) -> list[str]:
-    """The names of the tests in a folder that a run with ``-m marks`` has."""
-    call = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", marks, str(folder)]
-    shown = subprocess.run(call, cwd=FOLDER, check=True, capture_output=True, text=True).stdout
+def collect(path: Path, marks: str, *, seed: int = 1, soak: bool = False) -> list[str]:
+    """The names of the tests in a folder or file that a run with ``-m marks`` has."""
+    call = [sys.executable, "-m", "pytest", "--collect-only", "-q", f"--randomly-seed={seed}", "-m", marks, str(path)]
+    environment = os.environ | {"HEADWATER_SOAK": "1" if soak else ""}
+    shown = subprocess.run(call, cwd=FOLDER, check=True, capture_output=True, text=True, env=environment).stdout
     return [line.partition("::")[2] for line in shown.splitlines() if "::" in line]
 
 
 @pytest.mark.long
 def test_each_case_is_in_one_tier() -> None:
     folder = FOLDER / "tests" / "index"
-    quick, long, all_cases = collect(folder, "not long"), collect(folder, "long"), collect(folder, "long or not long")
+    quick, long, all_cases = (collect(folder, marks, soak=True) for marks in ("not long", "long", "long or not long"))
     quick_cases = Counter(name.partition("[")[0] for name in quick)
 
     assert sorted(quick + long) == sorted(all_cases)
     assert max(quick_cases.values()) == QUICK_CASES
+
+
+@pytest.mark.long
+def test_long_tier_runs_other_cases_of_many_at_each_run() -> None:
+    path = FOLDER / "tests" / "engines" / "outcomes" / "test_numbers_from_outside.py"
+    one, same, other, every = (
+        Counter(collect(path, "long", seed=seed, soak=soak)) for seed, soak in ((1, False), (1, False), (2, False), (1, True))
+    )
+
+    assert one == same != other
+    assert set(one) < set(every) and len(every) / 3 <= len(one) < len(every)
 
 
 @pytest.mark.long

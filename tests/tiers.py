@@ -4,9 +4,12 @@ A test that takes long as a whole bears the mark. Of others the quick tier takes
 
 - no case on a database server: a contract that holds on memory and SQLite is repeated on servers by the long tier
 - of a test with many cases at most QUICK_CASES, in SAMPLED_FOLDERS one: chosen by the hash of their names, so always the same
+- 30 examples of a property that names no number of them; where it is long, and without ``-m``, 100
 - the parameters that ``long_but_for`` names, and a few of the moments that the ``sample`` fixture goes through
 
-A soak (HEADWATER_SOAK=1) tries all moments and more seeds. ``pytest tests/x`` without ``-m`` runs both tiers of a folder.
+The long tier runs all cases of a test up to LONG_CASES, and of more a third, but no fewer: others at each run, by the seed that the run
+shows. A soak (HEADWATER_SOAK=1) runs all cases, and tries all moments and more seeds. ``pytest tests/x`` without ``-m`` runs both tiers
+of a folder, with all cases.
 """
 
 from __future__ import annotations
@@ -22,12 +25,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-__all__ = ["Sample", "long_but_for", "mark_long_cases", "tries_less_than_another"]
+__all__ = ["IS_SOAK", "Sample", "cases_for_soaks", "long_but_for", "mark_long_cases", "tries_less_than_another"]
 
 T = TypeVar("T")
 IS_SOAK = os.environ.get("HEADWATER_SOAK") == "1"
 _LONG_STRIDE = 5
 QUICK_CASES = 2
+LONG_CASES = 12
 SAMPLED_FOLDERS = frozenset({"chart", "crds", "engines", "house"})
 SERVERS = frozenset({"postgresql", "mongodb"})
 SERVER_FIXTURES = frozenset(f"{server}_{kind}" for server in SERVERS for kind in ("server", "url"))
@@ -80,6 +84,19 @@ def mark_long_cases(items: Iterable[pytest.Item], folder: str) -> None:
         found.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
         for item in found[1 if folder in SAMPLED_FOLDERS else QUICK_CASES :]:
             item.add_marker(pytest.mark.long)
+
+
+def cases_for_soaks(items: Iterable[pytest.Item], seed: int) -> list[pytest.Item]:
+    """The long cases that a run of the long tier leaves out, of tests that have more than LONG_CASES of them."""
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("long") is not None and not tries_less_than_another(item):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    left_out = []
+    for found in cases.values():
+        found.sort(key=lambda item: zlib.crc32(f"{seed} {item.nodeid}".encode()))
+        left_out += found[max(LONG_CASES, -(-len(found) // 3)) :]
+    return left_out
 
 
 def needs_server(item: pytest.Item) -> bool:

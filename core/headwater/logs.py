@@ -88,7 +88,7 @@ def _log_what_nobody_caught() -> None:
 def _escape_texts(_logger: Any, _method: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """Escape what a terminal would obey: many values are what a client sent, such as its User-Agent.
 
-    JSON escapes it by itself, and so does the representation of what is no text.
+    JSON escapes it by itself, and so does the representation of other values.
     """
     return {name: _printable_lines(value) if isinstance(value, str) else value for name, value in line.items()}
 

@@ -72,7 +72,7 @@ def _export_lines(outcome: Mapping[str, Any]) -> list[str]:
     lines = [f"realm {outcome['realm']} as of {outcome['asOf']} is in {outcome['file']} ({size})"]
     if ahead := outcome.get("importableFrom"):
         lines.append(
-            f"it has objects whose ids a clock made that was ahead: it can be imported from {ahead} on, and is no backup before;"
+            f"it has objects with ids of a clock that was ahead: it can be imported from {ahead} on, and is not a backup before;"
             " until then keep a backup of the database"
         )
     return lines

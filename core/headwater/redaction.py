@@ -1,4 +1,4 @@
-"""What others wrote, made fit to be shown: without the logins of URLs, and without characters and cells that act on whoever reads them.
+"""Makes texts of others safe to show: without logins in URLs, and without characters that terminals, or cells that spreadsheets, act on.
 
 In doubt it removes too much.
 """

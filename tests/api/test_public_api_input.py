@@ -83,7 +83,7 @@ def test_import_whose_report_cannot_be_written_is_not_begun(
 
 
 def test_values_that_cannot_be_meant_are_refused(store: headwater.Connection, lake: headwater.CatalogClient) -> None:
-    with pytest.raises(headwater.RefusedError, match="'orders' is no id of a content"):
+    with pytest.raises(headwater.RefusedError, match="'orders' is not a content id"):
         lake.branch().find("orders")
     with pytest.raises(headwater.RefusedError, match="retain_last must be a whole number from 1"):
         lake.expire_snapshots(retain_last=0)

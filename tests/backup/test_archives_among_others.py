@@ -46,6 +46,7 @@ def disturb(store: Store) -> None:
     collect_realm(store, REALM)
 
 
+@pytest.mark.long
 def test_export_shows_its_moment_whatever_others_do(store: Store, settings: Settings, clock: FakeClock, tmp_path: Path) -> None:
     moment, acted = clock.now(), list[int]()
     clock.advance(SLACK)

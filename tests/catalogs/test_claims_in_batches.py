@@ -59,6 +59,7 @@ def test_batch_is_taken_as_its_claims_one_by_one(make_realm: MakeRealm, batches:
     assert owners(together) == owners(apart)
 
 
+@pytest.mark.long
 @given(batches)
 def test_batch_is_checked_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[TableClaim]]) -> None:
     claims = TableClaims(make_realm())

@@ -256,7 +256,7 @@ def test_commit_of_an_earlier_release_has_no_committer(catalog: Catalog) -> None
 
 def test_id_that_is_no_uuid_is_refused_by_its_value(catalog: Catalog) -> None:
     for put, ids in ((Put(A, with_id(V1, "abc")), None), (Put(A, V1), {A: 7})):  # type: ignore[type-var, arg-type]
-        with pytest.raises(RefusedError, match=r"is a UUID, not ('abc'|7)"):
+        with pytest.raises(RefusedError, match=r"must be a UUID, not ('abc'|7)"):
             catalog.commit("main", [put], content_ids=ids)  # type: ignore[arg-type]
-    with pytest.raises(RefusedError, match="is a UUID, not 'abc'"):
+    with pytest.raises(RefusedError, match="must be a UUID, not 'abc'"):
         catalog.find_by_id("main", ["abc"])  # type: ignore[list-item]

@@ -151,6 +151,7 @@ def test_namespace_that_went_since_is_missed() -> None:
 elements = st.lists(st.sampled_from("ab"), min_size=1, max_size=3).map(tuple).map(ContentKey)
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(
     st.lists(st.tuples(elements, st.sampled_from(["space", "table", "delete", "replace"])), min_size=1, max_size=12), st.data()

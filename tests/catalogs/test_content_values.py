@@ -112,7 +112,7 @@ def test_type_of_a_newer_release_is_kept() -> None:
     "value", [IndexValue(ObjectId(1), b""), IndexValue(ObjectId(1), bytes(32)), IndexValue(None, bytes(33))]
 )
 def test_index_value_of_another_shape_is_unreadable(value: IndexValue) -> None:
-    with pytest.raises(CorruptionError, match="is no content"):
+    with pytest.raises(CorruptionError, match="is not a content"):
         ContentValue.from_value(value)
 
 

@@ -105,6 +105,7 @@ def living(lake: Catalog, name: str) -> list[str]:
     return [kind for kind, found in (("branch", lake.branches()), ("tag", lake.tags())) if name in {one.name for one in found}]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "second", "name"),
     [(branch, tag, "x"), (tag, branch, "x"), (old_branch, old_tag, "old"), (old_tag, old_branch, "old")],

@@ -85,6 +85,7 @@ def check_like_one_run(lake: Lake, tables: list[AcceptedTable], commits: int) ->
         assert find_content_key(head.index(IDS), owner.content_id) == ContentKey(table.key)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_import_killed_at_any_call_ends_as_if_run_once(
     settings: Settings, clock: FakeClock, tables: list[AcceptedTable], before: bool
@@ -105,6 +106,7 @@ def test_import_killed_at_any_call_ends_as_if_run_once(
     assert at > 10, "the kills did not reach the import"
 
 
+@pytest.mark.long
 def test_sync_killed_at_any_call_and_run_again_moves_once(settings: Settings, clock: FakeClock, make_found: MakeFound) -> None:
     old, new = ([make_found(name, version=version) for name in NAMES] for version in (1, 2))
     for at in range(1, 200):

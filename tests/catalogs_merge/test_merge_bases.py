@@ -284,6 +284,7 @@ def _histories(draw: st.DrawFn) -> tuple[list[tuple[int, ...]], list[int]]:
     return parents, [1_000_000 * (number + chance.randrange(-20, 20)) + 10**9 for number in range(count)]
 
 
+@pytest.mark.long
 @given(_histories(), st.data())
 def test_reading_ahead_changes_no_answer(history: tuple[list[tuple[int, ...]], list[int]], data: st.DataObject) -> None:
     with open_store("memory://") as store:

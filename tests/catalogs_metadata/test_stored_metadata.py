@@ -101,6 +101,7 @@ def test_numbers_come_back_as_they_were_written(shelf: Shelf) -> None:
     assert shelf.read(shelf.store_text(text)) == json.loads(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("expires", [False, True], ids=["growing", "expiring"])
 def test_next_version_of_a_long_table_writes_little(
     make_shelf: Callable[[], Shelf], make_document: MakeDocument, expires: bool

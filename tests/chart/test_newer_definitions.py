@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rendered_chart import render
 
 from kubeapi.policies import Denial, Policies
+from kubetest import Cluster, start_cluster, wait_for
 
+KINDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 REVISION, ALLOWED = "headwater.dev/schema-revision", "headwater.dev/allow-older-schema"
 
 
 @pytest.fixture
 def policies() -> Policies:
     loaded = Policies()
-    for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
+    for kind in KINDS:
         loaded.put(render().one(kind, "-newer-definitions"))
     return loaded
 
@@ -69,3 +73,24 @@ def test_policy_can_be_left_out() -> None:
     rendered = render("default", "crds.keepNewer=false")
 
     assert not [one for one in rendered.of("ValidatingAdmissionPolicy") if "newer" in one["metadata"]["name"]]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster that has our definitions and this policy."""
+    with start_cluster(tmp_path) as started:
+        started.apply(*(dict(render().one(kind, "-newer-definitions")) for kind in KINDS))
+        yield started
+
+
+@pytest.mark.long
+def test_api_server_refuses_an_older_definition_until_the_newer_one_allows_it(cluster: Cluster) -> None:
+    def refused() -> str:
+        change = ("annotate", "--overwrite", "--dry-run=server", "crd", "realms.headwater.dev", f"{REVISION}=0")
+        return cluster.kubectl(*change, check=False).stderr
+
+    wait_for(refused, why=lambda: "a real API server takes a while until a policy is in force")
+    assert "and revision 0 would drop fields of all resources" in refused()
+
+    cluster.kubectl("annotate", "crd", "realms.headwater.dev", f"{ALLOWED}=true")
+    assert refused() == ""

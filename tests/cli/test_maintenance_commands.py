@@ -67,6 +67,17 @@ def test_place_of_a_dropped_table_is_released(
     assert headwater("table", "release", realm, place).exit_code == 3
 
 
+def test_release_reports_what_it_released_before_it_was_refused(
+    headwater: CommandLine, store: Store, lake: str, register: Callable[[str], LoadedTable]
+) -> None:
+    realm, (gone, kept) = lake.partition("/")[0], (register(name).document["location"] for name in ("orders", "lines"))
+    IcebergCatalog.open(store, *lake.split("/")).tables.drop(ContentKey.of("sales", "orders"))
+    result = headwater("table", "release", realm, gone, kept)
+
+    assert result.exit_code == 5 and "1 place of realm acme released" in result.stdout
+    assert f"{kept} belongs to a table that the branch 'main'" in result.stderr
+
+
 def test_guests_are_listed_and_adopted(headwater: CommandLine, lake: str, register: Callable[[str], object]) -> None:
     register("orders")
     register("lines")

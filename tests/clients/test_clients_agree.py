@@ -66,6 +66,7 @@ def answer(call: Call, catalog: IcebergCatalog) -> Any:
         return type(fault).__name__
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_both_answer_the_same(client: IcebergCatalog, theirs: SqlCatalog, schema: Schema, seed: int) -> None:
     chance = random.Random(seed)

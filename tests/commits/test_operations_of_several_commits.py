@@ -61,19 +61,18 @@ def name_of(call: ast.Call) -> str:
 
 def several_commits(source: str) -> dict[str, list[int]]:
     """The functions of a module that commit at more than one place, with the lines. A helper of the module that commits is such a place."""
+    if not any(name in source for name in COMMITS):
+        return {}
     made = functions(ast.parse(source))
+    called = {name: [(name_of(call), call.lineno) for call in calls(node)] for name, node in made.items()}
     committing = set(COMMITS)
     while True:
-        more = {name for name, node in made.items() if any(name_of(call) in committing for call in calls(node))} - committing
+        more = {name for name, own in called.items() if any(each in committing for each, _ in own)} - committing
         if not more:
             break
         committing |= more
     repeated = {name for node in made.values() for name in steps(node)}
-    places = {
-        name: [call.lineno for call in calls(node) if name_of(call) in committing]
-        for name, node in made.items()
-        if name not in repeated
-    }
+    places = {name: [line for each, line in own if each in committing] for name, own in called.items() if name not in repeated}
     return {name: lines for name, lines in places.items() if len(lines) > 1}
 
 

@@ -96,7 +96,7 @@ def test_reference_removed_and_made_anew_leaves_the_outcome_unknown(
     faults.fail("swap_reference", before=False)
     faults.intervene("swap_reference", rebuild(faulty), at=2)
 
-    with pytest.raises(UnknownOutcomeError, match="removed meanwhile"):
+    with pytest.raises(UnknownOutcomeError, match="was removed since"):
         increment(faulty)
 
 

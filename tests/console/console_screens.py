@@ -43,7 +43,11 @@ def all_screens(lake: ShownLake) -> dict[str, Screen]:
         "references": Screen((*IN_LAKE, "refs"), ("dev", "hotfix", "v1", "default", "4 ahead, 4 behind")),
         "commits": Screen((*IN_LAKE, "commits"), ("append table web.clicks", "experiment", "merge")),
         "commit": Screen((*IN_LAKE, "commit", "@", id_text(head.id)), ("sales.returns", "1 change", "Put")),
-        "differences": Screen((*IN_LAKE, "compare"), ("sales.eu.vat", "Added", "Changed"), {"before": "main", "after": "dev"}),
+        "differences": Screen(
+            (*IN_LAKE, "compare"),
+            ("sales.eu.vat", "Added", "Merging dev into main", "brings it", "Conflict"),
+            {"before": "main", "after": "dev"},
+        ),
         "merge": Screen(
             (*IN_LAKE, "merge"), ("2 conflicts", "50 rows added", "40 rows added"), {"source": "dev", "into": "main"}
         ),

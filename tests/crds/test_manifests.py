@@ -165,6 +165,7 @@ def test_realm_without_a_spec_is_one_of_defaults(realms: Kind) -> None:
     assert read("Realm", None) == read("Realm", realms.made(None)["spec"]) == read("Realm", {})
 
 
+@pytest.mark.long
 @settings(max_examples=400)
 @given(st.one_of(st.tuples(st.just("Realm"), REALM_SPECS, NAMES), st.tuples(st.just("Catalog"), CATALOG_SPECS, NAMES)))
 def test_resource_that_a_server_lets_in_is_a_manifest(drawn: tuple[str, Any, str]) -> None:
@@ -172,6 +173,7 @@ def test_resource_that_a_server_lets_in_is_a_manifest(drawn: tuple[str, Any, str
         assert {path: message for path, message in faults(*drawn).items() if not is_wider(path, message)} == {}
 
 
+@pytest.mark.long
 @settings(max_examples=400)
 @given(st.one_of(st.tuples(st.just("Realm"), REALM_SPECS, NAMES), st.tuples(st.just("Catalog"), CATALOG_SPECS, NAMES)))
 def test_manifest_is_let_in_by_a_server(drawn: tuple[str, Any, str]) -> None:

@@ -218,12 +218,14 @@ STATUSES = {"Realm": REALM_STATUSES, "Catalog": CATALOG_STATUSES}
 _MANY = settings(max_examples=150)
 
 
+@pytest.mark.long
 @_MANY
 @given(REALM_STATUSES)
 def test_status_of_a_realm_fits(status: dict[str, Any]) -> None:
     assert misfits(read_kind("Realm"), status) == []
 
 
+@pytest.mark.long
 @_MANY
 @given(CATALOG_STATUSES)
 def test_status_of_a_catalog_fits(status: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_tables import LONG_ROWS, LONGS, Row, in_order, rows_of, table_of
@@ -16,6 +17,7 @@ def stream(rows: list[Row], batch: int) -> Iterator[pa.RecordBatch]:
     return iter(LONGS.sort_rows(table_of(LONGS, rows)).to_batches(max_chunksize=batch))
 
 
+@pytest.mark.long
 @given(inputs=st.lists(LONG_ROWS, max_size=5), batch=st.integers(1, 20))
 @settings(max_examples=80)
 def test_merge_is_a_stable_sort_of_all_rows(inputs: list[list[Row]], batch: int) -> None:

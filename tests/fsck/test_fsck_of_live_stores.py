@@ -76,6 +76,7 @@ def found_while(act: Act, settings: Settings, call: int) -> list[FsckFinding] | 
     return found if acted else None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("act", [commit_and_collect, branch_and_delete, purge_and_create])
 def test_work_of_others_meanwhile_is_no_damage(act: Act, settings: Settings) -> None:
     for call in itertools.count(1, 2):

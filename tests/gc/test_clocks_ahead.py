@@ -219,6 +219,7 @@ def test_clock_is_held_against_the_databases(request: pytest.FixtureRequest, set
             collect_realm(open_on(backend, settings, Ahead()), REALM)
 
 
+@pytest.mark.long
 def test_task_waits_where_a_clock_differs_from_the_databases(request: pytest.FixtureRequest, settings: Settings) -> None:
     with closing(BACKENDS["postgresql"](request)) as backend:
         late = open_on(backend, settings, Ahead())

@@ -164,7 +164,7 @@ def test_released_place_is_forgotten_with_its_content(
     for each in (gone, kept):
         owner = claims.find_location(f"s3://lake/{each}")
         assert owner is not None and claims.announce_release({f"s3://lake/{each}": owner})
-        assert claims.release_place(f"s3://lake/{each}", owner)
+        assert claims.release_places({f"s3://lake/{each}": owner})
     assert claims.find_released(lake.definition.id) == {gone, kept}
 
     clock.advance(HOUR)

@@ -57,6 +57,7 @@ def test_no_comment_is_a_banner(modules: Codebase) -> None:
     assert banners(modules) == []
 
 
+@pytest.mark.long
 def test_errors_that_callers_see_are_one_tree(modules: Codebase) -> None:
     assert set(error_roots(modules)) - SIGNALS == {"HeadwaterError"}
 

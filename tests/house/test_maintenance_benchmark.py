@@ -40,6 +40,7 @@ def test_shifted_clock_stays_as_far_from_the_machines(suite: Any) -> None:
     assert ahead == pytest.approx(3_600_000_000, abs=60_000_000)
 
 
+@pytest.mark.long
 def test_every_part_of_the_suite_of_maintenance_gives_rows(suite: Any, tmp_path: Path) -> None:
     scale = suite.maintenance.Scale(sizes=(40, 80), littered=40, rounds=1, branches=(2, 4))
     options = suite.options.read_options(["--only=sweep,purge,mark"], suite.maintenance.PARTS)

@@ -28,6 +28,7 @@ def run_tests(folder: Path, files: dict[str, str], *options: str) -> subprocess.
     return subprocess.run(call, cwd=folder, check=False, capture_output=True, text=True, timeout=280)
 
 
+@pytest.mark.long
 def test_run_shows_failures_in_full_and_counts_all(tmp_path: Path) -> None:
     done = run_tests(tmp_path, PLAIN)
     lines = done.stdout.splitlines()

@@ -145,6 +145,7 @@ def test_looking_for_a_driver_does_not_load_pyarrow(tmp_path: Path) -> None:
     assert told.stdout == "False\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("path", "code"),
     [

@@ -10,7 +10,19 @@ import pytest
 from commits_of_engines import LINES, ORDERS, SALES, SCHEMA
 
 from headwater import Store
-from headwater.catalogs import Catalog, Catalogs, TableClaim, TableClaims, find_homes, release_location
+from headwater.catalogs import (
+    Catalog,
+    Catalogs,
+    DeltaLakeTable,
+    MergeConflictError,
+    MergeEffect,
+    MergeOptions,
+    Put,
+    TableClaim,
+    TableClaims,
+    find_homes,
+    release_location,
+)
 from headwater.errors import ConflictError, NotFoundError, RefusedError
 from headwater.iceberg_catalog import IcebergCatalog, LoadedTable, TableCreation, ViewCreation
 from headwater.jobs.table_tasks import lock_locations
@@ -93,7 +105,7 @@ def test_commit_whose_claim_was_let_go_has_to_claim_again(
     lake.tables.drop(ORDERS)
     assert release_location(rows, place) == (place,)
 
-    with pytest.raises(ConflictError, match="was let go meanwhile"):
+    with pytest.raises(ConflictError, match="was released since"):
         claims.check_own([claim])
     with pytest.raises(NotFoundError, match="it is free"):
         release_location(rows, place)
@@ -113,7 +125,11 @@ def test_undo_of_the_drop_is_refused_with_the_reason(
         lambda: catalog.create_branch("old", before),
         lambda: catalog.assign_branch("empty", held.id),
         lambda: catalog.merge(before, "empty"),
+        lambda: catalog.merge(before, "empty", options=MergeOptions(dry_run=True)),
+        lambda: catalog.transplant(before, [held.id], "empty"),
+        lambda: catalog.transplant(before, [held.id], "empty", options=MergeOptions(dry_run=True)),
     ]
+    assert catalog.preview_merge(before, "empty") == {ORDERS: MergeEffect.CONFLICT}
     for undo in undos:
         with pytest.raises(RefusedError, match=r"it holds sales\.orders, dropped since, whose place in storage was released"):
             undo()
@@ -135,7 +151,36 @@ def test_dropped_table_comes_back_while_its_place_is_free(
         make_table(LINES, location=place)
 
 
-@pytest.mark.parametrize("undo", ["branch", "move", "merge"])
+def test_branch_whose_name_is_taken_leaves_a_released_place_free(
+    lake: IcebergCatalog, catalog: Catalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    make_table(location=place)
+    before = head_of(catalog)
+    lake.tables.drop(ORDERS)
+    release_location(rows, place)
+
+    with pytest.raises(ConflictError):
+        catalog.create_branch("main", before)
+    assert TableClaims(rows).find_location(place) is None
+
+
+def test_merge_with_conflicts_leaves_a_released_place_free(
+    lake: IcebergCatalog, catalog: Catalog, make_table: MakeTable, rows: RealmStore, place: str
+) -> None:
+    catalog.create_branch("other")
+    catalog.commit("other", [Put(LINES, DeltaLakeTable())])
+    make_table(LINES)
+    make_table(location=place)
+    before = head_of(catalog)
+    lake.tables.drop(ORDERS)
+    release_location(rows, place)
+
+    with pytest.raises(MergeConflictError):
+        catalog.merge(before, "other")
+    assert TableClaims(rows).find_location(place) is None
+
+
+@pytest.mark.parametrize("undo", ["branch", "move", "merge", "transplant"])
 def test_undo_takes_back_a_place_that_is_free(
     lake: IcebergCatalog, catalog: Catalog, make_table: MakeTable, rows: RealmStore, place: str, undo: str
 ) -> None:
@@ -150,6 +195,8 @@ def test_undo_takes_back_a_place_that_is_free(
         catalog.create_branch("old", before)
     elif undo == "move":
         catalog.assign_branch("main", held.id)
+    elif undo == "transplant":
+        catalog.transplant(before, [held.id], "empty")
     else:
         catalog.merge(before, "empty")
 
@@ -229,7 +276,7 @@ def test_announced_release_of_a_table_that_came_back_ends_with_its_next_claim(
 
     assert not claims.take_claims([claim])
     claims.check_own([claim])
-    assert not claims.release_place(place, owner)
+    assert not claims.release_places({place: owner})
     assert claims.announce_release({place: owner}) == {}
 
 

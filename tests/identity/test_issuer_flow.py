@@ -65,6 +65,7 @@ def provider_tokens(port: int, tmp_path: Path) -> IssuerTokens:
     return IssuerTokens(str(file), SystemClock())
 
 
+@pytest.mark.long
 def test_user_of_a_provider_becomes_a_principal(provider_tokens: IssuerTokens, port: int) -> None:
     identity = provider_tokens.verify(log_in(port, "ann"), "acme")
 

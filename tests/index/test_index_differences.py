@@ -54,6 +54,7 @@ def test_every_difference_of_any_two_versions_is_told_in_order(
         assert list(index_differences(after, before)) == expected(after, before)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limits", [TINY, MANY])
 def test_range_has_the_differences_within_it(shelf: Shelf, limits: IndexLimits) -> None:
     made = versions(shelf, limits, 1500, 7)

@@ -32,6 +32,7 @@ def assert_stored_alike(one: StoredIndex, other: StoredIndex) -> None:
     assert one.objects == other.objects
 
 
+@pytest.mark.long
 @given(entries, st.sampled_from([TINY, ROOMY, MANY]))
 def test_new_index_is_stored_as_an_editor_stores_it(content: dict[bytes, IndexValue], limits: IndexLimits) -> None:
     made = new(content).stored(Shelf().new_ids, limits)

@@ -115,7 +115,7 @@ class Operator(Process):
         """How often a resource was looked at."""
         return self.metric("headwater_operator_reconcile_total")
 
-    def wait_until_ready(self, *, seconds: float = 30) -> Operator:
+    def wait_until_ready(self, *, seconds: float = 120) -> Operator:
         wait_for(
             lambda: self.ready() or not self.is_running, seconds=seconds, why=lambda: (self.get("/readyz"), self.last_words())
         )

@@ -185,6 +185,7 @@ def recorded(walked: WalkedLake) -> list[str]:
     return [file.name for file in (*record.segments, record.tables)]
 
 
+@pytest.mark.long
 def test_many_segments_are_joined_and_the_dead_forgotten(walked: WalkedLake) -> None:
     for number in range(3, 17):
         walked.write_manifest(f"t/m{number}.avro", {f"t/{number}": ADDED})

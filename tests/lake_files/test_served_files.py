@@ -13,7 +13,9 @@ from reported_lake import ReportedLake, open_reported_lake
 
 from asgi_client import AsgiClient
 from fake_clock import FakeClock
-from headwater.lake_files import read_last_report
+from headwater.catalogs import Catalogs, ContentKey, DeltaLakeTable, Put, TableClaim, TableClaims
+from headwater.lake_files import explain_lake_file, read_last_report
+from headwater.realms import RealmRegistry
 from headwater_server.call import ServedStore
 from headwater_server.management import management_table
 from headwater_server.server_application import ServerApplication
@@ -94,6 +96,19 @@ def test_file_is_explained(lake: ReportedLake, served: AsgiClient) -> None:
     assert (unused["code"], unused["referrers"], unused["table"]) == ("InGrace", [], "sales.orders")
     assert unused["since"] < unused["due"]
     assert get(served, "/files/explain?url=file:///etc/passwd", status=400)["error"]["message"].startswith("url: ")
+
+
+def test_folder_does_not_name_the_table_of_another_catalog(lake: ReportedLake, served: AsgiClient) -> None:
+    rows = RealmRegistry(lake.store).open_realm("acme")
+    Catalogs(rows).create_catalog("other", base_location="file:///elsewhere/")
+    other, secret = Catalogs(rows).open_catalog("other"), ContentKey.of("secret")
+    content_id = other.commit("main", [Put(secret, DeltaLakeTable())]).result[secret]
+    folder = f"{lake.folder.as_uri()}/hers"
+    TableClaims(rows).take_claims([TableClaim(other.definition.id, content_id, folder)])
+    told = get(served, f"/files/explain?url={quote(folder)}")
+
+    assert (told["code"], told["table"], told["tables"]) == ("NoTable", "", [])
+    assert explain_lake_file(lake.store, folder).table == "secret"
 
 
 def test_snapshot_tells_its_files_by_size(lake: ReportedLake, served: AsgiClient) -> None:

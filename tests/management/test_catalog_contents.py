@@ -9,10 +9,11 @@ from lake_caller import LakeCaller
 from managed_office import ManagedOffice
 from stocked_lake import ORDERS, appended, delta, put, put_orders
 
-from headwater.catalogs import CommitMeta, ContentKey, Delete, DeltaLakeTable, Put
+from headwater.catalogs import CommitMeta, ContentKey, Delete, DeltaLakeTable, Namespace, Put, RefKind
 from headwater.realms import RealmRegistry
 from headwater.restore import RestoreRequest, RestoreTarget, restore_state
 from headwater.store import id_of
+from headwater_server.management.contents.content_shapes import MOST_PREVIEWED_CHANGES
 
 MAIN = "/references/main"
 RETURNS = ContentKey.of("sales", "returns")
@@ -280,6 +281,46 @@ def test_differences_have_both_sides(lake: LakeCaller) -> None:
     assert (removed["name"], removed["change"], removed["after"]) == ("vault.secrets", "REMOVED", None)
     assert removed["before"]["type"] == "DELTA_LAKE_TABLE"
     assert pages[0]["beforeCommit"] == lake.office.lake.secrets
+
+
+def merge_effects(lake: LakeCaller, path: str) -> dict[str, str | None]:
+    return {each["name"]: each["merge"] for page in lake.pages(path, size=1) for each in page["differences"]}
+
+
+def test_differences_report_what_a_merge_would_do(lake: LakeCaller) -> None:
+    catalog, clicks = open_lake(lake), ContentKey.of("sales", "clicks")
+    catalog.create_branch("trial", "main")
+    catalog.commit("main", [Delete(ORDERS)], message="drop orders")
+    put(catalog, "main", {RETURNS: DeltaLakeTable(last_checkpoint="z")}, "other returns")
+    catalog.commit("trial", [Delete(ContentKey.of("sales", "top")), Put(clicks, delta()), Put(RETURNS, delta())])
+    path = "/diff?before=main&after=trial&merge=true"
+
+    assert merge_effects(lake, path) == {
+        "sales.clicks": "PUT",
+        "sales.orders": "LEFT",
+        "sales.returns": "CONFLICT",
+        "sales.top": "REMOVED",
+    }
+    assert lake.get(path)["mergeGap"] is None
+    assert set(merge_effects(lake, "/diff?before=main&after=trial").values()) == {None}
+    assert lake.get("/diff?before=main&after=trial")["mergeGap"] == "NOT_REQUESTED"
+
+
+def test_differences_report_why_no_merge_is_previewed(lake: LakeCaller) -> None:
+    catalog = open_lake(lake)
+    catalog.create_branch("other")
+    catalog.refs.assign_ref(RefKind.BRANCH, "other", None)
+    put(catalog, "other", {ContentKey.of("a"): Namespace()}, "a history of its own")
+    catalog.create_branch("full", "main")
+    keys = (ContentKey.of("sales", f"t{number:04}") for number in range(MOST_PREVIEWED_CHANGES + 1))
+    put(catalog, "full", dict.fromkeys(keys, delta()), "many")
+    pages = {name: lake.get(f"/diff?before=main&after={name}&merge=true&pageSize=1") for name in ("other", "full")}
+
+    assert {name: page["mergeGap"] for name, page in pages.items()} == {
+        "other": "NO_COMMON_ANCESTOR",
+        "full": "TOO_MANY_CHANGES",
+    }
+    assert [page["differences"][0]["merge"] for page in pages.values()] == [None, None]
 
 
 def test_merge_is_simulated_and_made(lake: LakeCaller) -> None:

@@ -35,6 +35,7 @@ PAGES = {
     "log": f"{_REF}/log?pageSize=10",
     "graph": "/graph?pageSize=10",
     "differences": "/diff?before=main&after=main~1&pageSize=10",
+    "differences with a merge": "/diff?before=main~1&after=main&pageSize=10&merge=true",
 }
 
 

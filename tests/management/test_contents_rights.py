@@ -50,7 +50,7 @@ READS = (
     f"{MAIN}/search?q=s&match=substring&pageSize=1",
     f"{MAIN}/search?q=v",
     "/diff?before=main&after=main~1",
-    "/diff?before=main~2&after=main&pageSize=1&details=true",
+    "/diff?before=main~2&after=main&pageSize=1&details=true&merge=true",
     f"{MAIN}/tables/sales.orders/history",
     f"{MAIN}/commits/{{secrets}}",
     "/me",
@@ -81,6 +81,14 @@ def test_hidden_things_are_told_nowhere(calm: ManagedOffice, reader: LakeCaller,
 
     assert answer.status in (200, 403), answer.content
     assert not [word for word in (*HIDDEN, calm.lake.dev) if word in text]
+
+
+def test_merge_is_not_previewed_for_who_sees_a_part(calm: ManagedOffice, reader: LakeCaller) -> None:
+    path, root = "/diff?before=main~2&after=main&merge=true", LakeCaller(calm, calm.token("root"))
+    pages = [caller.get(path) for caller in (reader, root)]
+
+    assert [page["mergeGap"] for page in pages] == ["HIDDEN_CONTENTS", None]
+    assert [{each["merge"] for each in page["differences"]} for page in pages] == [{None}, {"PUT"}]
 
 
 def test_counts_are_of_what_is_shown(reader: LakeCaller) -> None:

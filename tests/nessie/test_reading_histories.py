@@ -283,6 +283,7 @@ def check_history(folder: FilePath, steps: list[tuple[Any, ...]]) -> None:
             server.application.close()
 
 
+@pytest.mark.long
 @settings(max_examples=5, print_blob=True, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=st.lists(STEPS, min_size=2, max_size=12))
 def test_reading_is_answered_as_the_oracle_says(tmp_path: FilePath, steps: list[tuple[Any, ...]]) -> None:

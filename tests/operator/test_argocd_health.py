@@ -19,6 +19,7 @@ README = Path(__file__).parents[2] / "charts" / "headwater" / "README.md"
 OF_KSTATUS = {"InProgress": "Progressing", "Failed": "Degraded", "Current": "Healthy"}
 
 
+@pytest.mark.long
 @given(one=either)
 def test_every_status_has_the_health_that_kstatus_gives_it(one: Any) -> None:
     made, brought = one
@@ -48,6 +49,7 @@ def test_change_that_nobody_has_looked_at_is_progressing(desk: Desk) -> None:
     assert argocd_health(desk.namespace.read("Realm", "acme"))[0] == "Progressing"
 
 
+@pytest.mark.long
 def test_fault_for_a_person_is_degraded_with_the_reason(desk: Desk) -> None:
     desk.apply(make_realm(annotations={"headwater.dev/unheard-of": "yes"}))
     desk.work()

@@ -133,6 +133,7 @@ def test_support_bundle_has_nothing_of_a_connection(ready: Desk) -> None:
     assert found["client-secret"] not in cleaned
 
 
+@pytest.mark.long
 def test_deleted_secret_is_missed_and_made_anew_on_request(ready: Desk) -> None:
     for name in NAMES.values():
         ready.delete("Secret", name)
@@ -148,6 +149,7 @@ def test_deleted_secret_is_missed_and_made_anew_on_request(ready: Desk) -> None:
     assert ready.reason("Realm", "acme", "CredentialsAvailable") == ("True", "SecretPresent")
 
 
+@pytest.mark.long
 def test_access_that_is_declared_no_more_is_taken_away(ready: Desk) -> None:
     apply_all(ready, realm={"principals": [], "roles": [READERS]}, catalog={"roles": [SALES]})
 
@@ -159,6 +161,7 @@ def test_access_that_is_declared_no_more_is_taken_away(ready: Desk) -> None:
     assert [name for name in NAMES.values() if ready.namespace.find("Secret", name) is not None] == []
 
 
+@pytest.mark.long
 def test_connection_moves_to_another_secret(ready: Desk) -> None:
     apply_all(ready, catalog={"roles": [SALES], "connection": {**CONNECTION, "secretName": "elsewhere"}})
 
@@ -169,6 +172,7 @@ def test_connection_moves_to_another_secret(ready: Desk) -> None:
     assert ready.namespace.find("Secret", "sales-connection") is None
 
 
+@pytest.mark.long
 def test_connection_that_moves_back_has_its_credentials_again(ready: Desk) -> None:
     before = texts(ready.namespace, "sales-connection")
     apply_all(ready, catalog={"roles": [SALES], "connection": {**CONNECTION, "secretName": "elsewhere"}})
@@ -214,6 +218,16 @@ def test_secret_in_the_way_stops_nothing_else(desk: Desk) -> None:
     assert logs_in(desk, "etl")
 
 
+def test_every_secret_in_the_way_is_named(desk: Desk) -> None:
+    names = ["acme-etl-credentials", "acme-other-credentials"]
+    for name in names:
+        desk.put_in_the_way(name)
+    apply_all(desk, realm={"principals": [ETL, {"name": "other", "roles": ["readers"]}], "roles": [READERS]})
+    message = desk.namespace.condition("Realm", "acme", "Ready")["message"]
+
+    assert [name for name in names if name not in message] == []
+
+
 def test_connection_to_nowhere_stalls(desk: Desk) -> None:
     apply_all(desk, catalog={"roles": [SALES], "connection": {"roles": ["sales"]}})
 
@@ -248,6 +262,7 @@ def test_principal_that_a_person_made_is_told(desk: Desk) -> None:
     assert desk.reason("Realm", "acme", "CredentialsAvailable") == ("False", "CredentialsElsewhere")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["Retain", "Purge"])
 def test_deleted_resources_follow_their_policy(desk: Desk, policy: str) -> None:
     declared = {"deletionPolicy": policy}
@@ -267,6 +282,7 @@ def test_deleted_resources_follow_their_policy(desk: Desk, policy: str) -> None:
     assert policy == "Purge" or (logs_in(desk, "etl") and logs_in(desk, "connection.sales"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", long_but_for(FAULTS[-1:], FAULTS), ids=str)
 def test_access_is_as_declared_in_the_end_whatever_call_fails(desk: Desk, fault: HttpFault) -> None:
     desk.apply(make_realm(), make_catalog())

@@ -256,6 +256,7 @@ except KeyError:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "configure"),
     [

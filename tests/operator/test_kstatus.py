@@ -65,6 +65,7 @@ def test_stalled_resource_says_what_a_person_does() -> None:
 # Every status
 
 
+@pytest.mark.long
 @given(one=either)
 def test_every_status_is_judged_by_its_reason(one: Any) -> None:
     made, brought = one
@@ -77,6 +78,7 @@ def test_every_status_is_judged_by_its_reason(one: Any) -> None:
     assert found == ("Current" if ready["status"] == "True" else judgement)
 
 
+@pytest.mark.long
 @given(one=either)
 def test_kstatus_conditions_say_what_ready_says(one: Any) -> None:
     found = conditions_of(status_of(*one, now=later(0)))

@@ -112,6 +112,7 @@ def test_misbehaving_api_server_delays_everything_and_harms_nothing(server: Quic
     assert sorted(secret["metadata"]["name"] for secret in secrets) == [f"{name}-root-credentials" for name in realms]
 
 
+@pytest.mark.long
 def test_store_that_another_process_holds_is_waited_for(server: QuickServer, live_store: Store, tmp_path: Path) -> None:
     server.make(make_realm())
     with live(server, live_store):
@@ -131,6 +132,7 @@ def test_store_that_another_process_holds_is_waited_for(server: QuickServer, liv
         wait_for(lambda: ready(server, "Realm") == {"acme"})
 
 
+@pytest.mark.long
 def test_threads_end_at_once_when_the_lead_is_lost(server: QuickServer, live_store: Store) -> None:
     fenced: list[str] = ["begun"]
     is_lost = False

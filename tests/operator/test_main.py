@@ -423,6 +423,7 @@ main(["run"])
 """
 
 
+@pytest.mark.long
 def test_operator_told_to_end_while_it_imports_ends_well(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
     environment = clean_environment() | {"HEADWATER_STORE": f"sqlite:///{store}"}

@@ -75,6 +75,7 @@ def test_realm_remembers_the_resource_that_manages_it(ready: Desk) -> None:
     assert realm.manager.uid == uid
 
 
+@pytest.mark.long
 def test_resources_at_rest_are_not_written(ready: Desk) -> None:
     ready.worked.clear()
     ready.http.fail(None)
@@ -290,6 +291,7 @@ def test_realm_under_retain_stays_with_credentials_and_no_manager(ready: Desk) -
     assert ready.namespace.find("Secret", "acme-root-credentials") is not None
 
 
+@pytest.mark.long
 def test_purge_waits_for_its_confirmation_however_long_that_takes(purgeable: Desk) -> None:
     purgeable.delete("Realm", "acme")
 
@@ -576,6 +578,7 @@ def test_store_that_refuses_everybody_is_asked_again(faulty_desk: Desk, faults: 
     assert faulty_desk.is_ready("Realm", "acme")
 
 
+@pytest.mark.long
 def test_store_that_is_away_is_not_hammered(faulty_desk: Desk, faults: FaultyBackend) -> None:
     faults.fail(times=10_000)
     faulty_desk.apply(make_realm())
@@ -628,6 +631,7 @@ def test_status_that_somebody_changed_is_put_right(ready: Desk) -> None:
     assert ready.status("Realm", "acme")["state"] == "ACTIVE"
 
 
+@pytest.mark.long
 def test_writers_that_insist_on_a_status_do_not_keep_busy(ready: Desk) -> None:
     path = f"{ready.namespace.path('Realm', 'acme')}/status"
     ready.http.fail(None)

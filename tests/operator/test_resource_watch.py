@@ -247,6 +247,30 @@ def test_last_resource_that_left_unseen_is_forgotten(server: QuickServer, watche
     assert watch.taken() == {"acme"}
 
 
+def test_list_that_expires_between_pages_restarts_the_watch_of_its_kind_alone(
+    server: QuickServer, watches: Callable[..., RunningWatch]
+) -> None:
+    """A kopf that watches both kinds ends with either: the watch of Realms was cut, and began anew, with each of these 410."""
+    names = [f"sales-{number:03}" for number in range(501)]  # kopf asks for pages of 500
+    server.make(*map(make_catalog, names))
+    second_pages = [
+        {"action": "410", "verb": "list", "resource": "catalogs", "user_agent": "kopf", "skip": skip} for skip in (1, 2, 3)
+    ]
+    server.control("POST", "faults", second_pages)
+
+    watch = watches(longest_wait_seconds=0.1)
+    wait_for(lambda: server.requests(user_agent="kopf", verb="watch", resource="realms"))
+    server.make(make_realm())
+    watch.wait_for_names("Realm", "acme")
+    watch.wait_for_names("Catalog", *names)
+    watch.wait_until_open(server)
+
+    statuses = [one["status"] for one in server.requests(user_agent="kopf", verb="list", resource="catalogs")]
+    assert statuses == [200, 410] * 3 + [200, 200]
+    for verb in ("list", "watch"):
+        assert len(server.requests(user_agent="kopf", verb=verb, resource="realms")) == 1
+
+
 def test_lists_that_fail_are_asked_for_again(server: QuickServer, watches: Callable[..., RunningWatch]) -> None:
     server.make(make_realm())
     faults = [{"action": action, "verb": "list", "resource": "realms"} for action in ("500", "429", "drop", "503", "403")]

@@ -35,6 +35,7 @@ def test_other_two_folders_are_quarantined_for_their_reasons(outcomes: list[Surv
     assert codes == {"finance.ledger": "Corrupt", "finance.budget_2023": "NoMetadata"}
 
 
+@pytest.mark.long
 def test_imported_tables_can_be_opened_by_pyiceberg(outcomes: list[SurveyOutcome]) -> None:
     from pyiceberg.table import StaticTable
 
@@ -45,6 +46,7 @@ def test_imported_tables_can_be_opened_by_pyiceberg(outcomes: list[SurveyOutcome
     assert snapshot.snapshot_id == found.snapshot_id
 
 
+@pytest.mark.long
 def test_catalog_takes_it_in_by_its_own_specification(warehouse: Path, rows: RealmStore) -> None:
     for name in (CATALOGS, CLAIMS):
         rows.ensure_reference(name)

@@ -52,6 +52,7 @@ def test_archive_names_the_types_of_objects_and_the_backends(archive: Path) -> N
     assert len(names) == 1
 
 
+@pytest.mark.long
 def test_equal_environments_give_equal_bytes(archive: Path, tmp_path: Path) -> None:
     pack_environment(tmp_path / "again.tar.gz", without=LARGE)
 
@@ -65,6 +66,7 @@ def test_package_that_nothing_requires_cannot_be_left_out(tmp_path: Path) -> Non
     assert not (tmp_path / "never.tar.gz").exists()
 
 
+@pytest.mark.long
 def test_archive_that_cannot_be_written_is_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(

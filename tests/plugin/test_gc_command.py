@@ -67,6 +67,7 @@ def test_collection_that_failed_ends_with_8(plugin: Plugin, lakes: Lakes) -> Non
         assert plugin("gc", "acme", "--wait").exit_code == 8
 
 
+@pytest.mark.long
 def test_earlier_collection_does_not_count(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(status=realm_status(maintenance=ended(task_id="0000000000000007")))
 

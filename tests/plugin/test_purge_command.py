@@ -58,6 +58,7 @@ def test_id_counts_and_not_the_name(plugin: Plugin, lakes: Lakes) -> None:
     assert "the realm's id is 'Acme_1'" in plugin.refused(5, "purge", "acme", "--confirm", "acme")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("typed", "code", "is_asked"), [("acme", 0, True), ("yes", 5, False)])
 def test_person_types_the_realms_id(lakes: Lakes, typed: str, code: int, is_asked: bool) -> None:
     lakes.make_realm(held=True)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from plugin_bodies import condition, realm_status
 from plugin_calls import Lakes, Plugin
 
@@ -92,6 +93,7 @@ def test_catalog_is_no_argument_of_status(plugin: Plugin) -> None:
     assert "is not of the form NAME or realm/NAME" in plugin.refused(2, "status", "catalog/lake")
 
 
+@pytest.mark.long
 def test_kubectl_finds_the_plugin(lakes: Lakes) -> None:
     """As a user calls it: `kubectl headwater status`, with the program on the PATH."""
     lakes.make_realm()
@@ -103,6 +105,7 @@ def test_kubectl_finds_the_plugin(lakes: Lakes) -> None:
     assert done.stdout.startswith(f"Realm {lakes.name}/acme: ACTIVE\n")
 
 
+@pytest.mark.long
 def test_reader_that_has_gone_is_no_failure(lakes: Lakes) -> None:
     lakes.make_realm()
     program = str(Path(sys.executable).with_name("kubectl-headwater"))
@@ -116,6 +119,7 @@ def test_reader_that_has_gone_is_no_failure(lakes: Lakes) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.long
 def test_plugin_starts_without_what_only_the_operator_needs() -> None:
     heavy = {"kopf", "aiohttp", "prometheus_client", "headwater.reconcile"}
     code = f"import sys, headwater_operator.plugin; print({heavy} & set(sys.modules))"

@@ -47,6 +47,7 @@ def names(folder: LakeFolder) -> set[str]:
     return {one.location.removeprefix(f"{folder.location}/") for one in folder.list_files()}
 
 
+@pytest.mark.long
 def test_files_of_a_folder_are_listed_and_deleted(table: str) -> None:
     folder, beside = LakeFolder(table), LakeFolder(f"{table}2")
     assert names(folder) == NAMES

@@ -86,6 +86,7 @@ def assert_is_complete(store: Store, sink: FileCredentials) -> None:
         assert [each.name for each in held] == [role]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("drift_policy", ["Correct", "Report"])
 def test_killed_making_of_access_converges(
     sample: Sample,
@@ -106,6 +107,7 @@ def test_killed_making_of_access_converges(
     assert until_it_lives(run, sample) > 50
 
 
+@pytest.mark.long
 def test_killed_rotation_of_principals_converges(
     sample: Sample,
     make_process: Callable[[], Process],
@@ -123,6 +125,7 @@ def test_killed_rotation_of_principals_converges(
     assert until_it_lives(run, sample) > 10
 
 
+@pytest.mark.long
 def test_killed_end_of_access_converges_and_begins_again(
     sample: Sample,
     make_process: Callable[[], Process],

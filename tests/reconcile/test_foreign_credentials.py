@@ -81,6 +81,7 @@ def _broken_off(settings: Settings, folder: Path) -> Iterator[Cluster]:
         return
 
 
+@pytest.mark.long
 def test_resource_made_again_gives_a_begun_realm_its_credentials(broken_off: Iterator[Cluster]) -> None:
     for cluster in broken_off:
         folder = "acme-1" if cluster.state is RealmState.ACTIVE else "acme-2"
@@ -91,6 +92,7 @@ def test_resource_made_again_gives_a_begun_realm_its_credentials(broken_off: Ite
         assert cluster.is_open_to(folder)
 
 
+@pytest.mark.long
 def test_begun_realm_passes_to_another_only_when_whole(broken_off: Iterator[Cluster]) -> None:
     for cluster in broken_off:
         is_whole = cluster.state is RealmState.ACTIVE
@@ -103,6 +105,7 @@ def test_begun_realm_passes_to_another_only_when_whole(broken_off: Iterator[Clus
         assert cluster.is_open_to()
 
 
+@pytest.mark.long
 def test_begun_realm_let_go_ends_when_applied_again(broken_off: Iterator[Cluster]) -> None:
     for cluster in broken_off:
         cluster.apply({DELETE: "true"})
@@ -111,6 +114,7 @@ def test_begun_realm_let_go_ends_when_applied_again(broken_off: Iterator[Cluster
         assert cluster.state is RealmState.ACTIVE
 
 
+@pytest.mark.long
 def test_bootstrap_that_was_told_has_the_credentials_that_hold(settings: Settings, tmp_path: Path) -> None:
     for call in range(1, 60):
         cluster, others = Cluster(settings, tmp_path / str(call)), []

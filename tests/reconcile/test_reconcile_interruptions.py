@@ -117,6 +117,7 @@ def test_killed_deletion_of_a_catalog_converges(
     assert until_it_lives(run, sample) > 10
 
 
+@pytest.mark.long
 def test_processes_that_start_a_realm_agree_on_one_set(
     make_process: Callable[[], Process], make_realm: MakeRealm, sink: FileCredentials
 ) -> None:

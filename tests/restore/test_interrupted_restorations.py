@@ -89,6 +89,7 @@ def test_deleted_catalog_comes_back_or_goes_on_every_database(any_store: Store, 
     assert not any(row.name.startswith(f"cat/{back.id}") for row in rows_of(any_store).scan_references())
 
 
+@pytest.mark.long
 def test_restoration_is_finished_wherever_it_was_killed(settings: Settings) -> None:
     clock = FakeClock()
     with open_store("memory://", settings=settings, clock=clock) as prepared:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from wire_server import SECONDS, WireConnection, request
+from wire_server import SECONDS, WireConnection, request, until
 
 pytestmark = pytest.mark.long
 
@@ -46,6 +46,18 @@ def start_process() -> Iterator[Callable[[float], tuple[subprocess.Popen[str], i
         process.communicate()
 
 
+def wait_until_begun(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+
+
+def is_listening(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_idle_process_ends_well(
     start_process: Callable[[float], tuple[subprocess.Popen[str], int]], number: signal.Signals
@@ -63,7 +75,7 @@ def test_hanging_request_is_cut_short(start_process: Callable[[float], tuple[sub
     process, port = start_process(0.5)
     with WireConnection(port) as connection:
         connection.send(request("POST", "/api/v1/things/a/wait", b""))
-        time.sleep(0.3)
+        wait_until_begun(process)
         process.send_signal(signal.SIGTERM)
 
         assert process.wait(10 * SECONDS) == 7
@@ -73,9 +85,9 @@ def test_second_signal_ends_at_once(start_process: Callable[[float], tuple[subpr
     process, port = start_process(20.0)
     with WireConnection(port) as connection:
         connection.send(request("POST", "/api/v1/things/a/wait", b""))
-        time.sleep(0.3)
+        wait_until_begun(process)
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        until(lambda: not is_listening(port))
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
 

@@ -155,6 +155,7 @@ def test_bomb_is_not_unpacked_for_nobody(server: GuardedServer, monkeypatch: pyt
     assert unpacked == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "gzip, gzip", "deflate", "br"])
 def test_bomb_of_a_caller_is_refused(guest: Guest, encoding: str) -> None:
     twice = gzip.compress(bomb(64)) if "," in encoding else bomb(64)

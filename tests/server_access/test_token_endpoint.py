@@ -115,6 +115,7 @@ def test_expired_token_is_renewed_by_credentials_beside_it(server: GuardedServer
     assert server.ask_token(fields, authorization=basic(server.credential("root"))).status == 200
 
 
+@pytest.mark.long
 def test_chain_of_exchanges_ends_with_the_sign_in(server: GuardedServer) -> None:
     token = server.token_of("root")
     for _ in range(2000):
@@ -128,6 +129,7 @@ def test_chain_of_exchanges_ends_with_the_sign_in(server: GuardedServer) -> None
     assert server.clock.now() - 1_780_000_000_000_000 == pytest.approx(30 * 86400 * 1_000_000, rel=0.01)
 
 
+@pytest.mark.long
 def test_last_token_of_a_chain_ends_with_the_sign_in(server: GuardedServer) -> None:
     """Then a client that exchanges its token while it holds finds it expired, and shows its secret again."""
     token = server.token_of("root")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ def test_text_range_has_its_key_and_tells_of_others(key: ContentKey, text: str) 
     assert str(key) == text or not (found.is_exact and found.has(key.to_index()))
 
 
+@pytest.mark.long
 @settings(max_examples=1000)
 @given(KEYS, TEXTS | st.none(), TEXTS | st.none())
 def test_range_between_two_texts_has_all_keys_between_them(key: ContentKey, low: str | None, high: str | None) -> None:

@@ -224,6 +224,7 @@ def traced() -> Iterator[Callable[[], int]]:
     tracemalloc.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", long_but_for({"a large field of bytes", "few small values"}, SHAPES))
 def test_full_cache_takes_a_quarter_to_a_tenth_more(clock: FakeClock, traced: Callable[[], int], shape: str) -> None:
     full = make_cache(clock, 16 * MIB)
@@ -232,6 +233,7 @@ def test_full_cache_takes_a_quarter_to_a_tenth_more(clock: FakeClock, traced: Ca
     assert 0.25 < traced() / full.statistics().budget < 1.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", long_but_for({20}, [2, 20]))
 def test_small_objects_do_not_make_large_ones_seem_small(clock: FakeClock, traced: Callable[[], int], every: int) -> None:
     full = make_cache(clock, 4 * MIB)

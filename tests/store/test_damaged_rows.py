@@ -112,6 +112,7 @@ def test_compressed_bytes_that_are_not_one_whole_are_noticed(spoil: Callable[[by
         opened(envelope("test-note", spoil(zlib.compress(msgspec.msgpack.encode(PLAIN))), flags=1))
 
 
+@pytest.mark.long
 def test_bytes_that_swell_beyond_an_objects_bound_are_refused() -> None:
     swollen = zlib.compressobj(9)
     bomb = b"".join(swollen.compress(bytes(1 << 20)) for _ in range((OBJECT_BYTES >> 20) + 1)) + swollen.flush()

@@ -148,6 +148,7 @@ def test_ids_at_once_are_none_when_no_lease_follows(hasty: Settings, clock: Fake
         assert store.new_id() > last
 
 
+@pytest.mark.long
 def test_threads_get_different_ids_that_grow(store: Store) -> None:
     made: list[list[ObjectId]] = [[] for _ in range(8)]
 
@@ -235,6 +236,7 @@ def test_ids_go_on_after_a_jump_ahead_and_back(store: Store, clock: FakeClock) -
     assert leased_nodes(store) == 1
 
 
+@pytest.mark.long
 def test_ids_run_ahead_of_a_stuck_clock_to_a_bound(settings: Settings) -> None:
     clock = StuckClock()
     with open_store("memory://", settings=settings, clock=clock) as store:
@@ -250,6 +252,7 @@ def test_ids_run_ahead_of_a_stuck_clock_to_a_bound(settings: Settings) -> None:
     assert 0 < sum(clock.naps) < 1
 
 
+@pytest.mark.long
 def test_ids_in_greater_number_than_fit_wait_for_the_clock(settings: Settings, clock: FakeClock) -> None:
     before = clock.now()
     with open_store("memory://", settings=settings, clock=clock) as store:

@@ -265,6 +265,7 @@ def test_first_and_the_last_node_are_leased_too(store: Store, node: int) -> None
     assert node_of(store.new_id()) == node
 
 
+@pytest.mark.long
 def test_ids_are_made_by_as_many_processes_as_nodes(settings: Settings, clock: FakeClock) -> None:
     backend: Backend = MemoryBackend()
     stores = [Store(backend, url="memory://", settings=settings, clock=clock) for _ in range(NODES + 1)]
@@ -307,6 +308,7 @@ def test_lease_of_a_clock_far_ahead_keeps_its_node_alone(store: Store, process: 
     assert lease_on(store, lost).owner != ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", long_but_for({0}, range(5)))
 def test_windows_of_two_owners_never_overlap_under_clocks_that_differ(settings: Settings, seed: int) -> None:
     """A model: processes whose clocks differ by up to an hour make ids on three nodes, and release them or vanish."""

@@ -64,6 +64,7 @@ def test_one_whose_number_another_has_by_now_is_gone(owner: str) -> None:
     assert has_process_ended(":".join(parts), now_of(owner))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", [2, 3])
 def test_processes_of_other_machines_and_containers_are_unknown(child: subprocess.Popen[str], owner: str, place: int) -> None:
     child.kill()
@@ -74,6 +75,7 @@ def test_processes_of_other_machines_and_containers_are_unknown(child: subproces
     assert not has_process_ended(":".join(parts), now_of(owner))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [-3600, -2, 2, 3600])
 def test_processes_are_unknown_where_the_clock_was_set_since(child: subprocess.Popen[str], owner: str, seconds: int) -> None:
     child.kill()

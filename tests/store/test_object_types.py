@@ -49,6 +49,7 @@ def test_row_of_a_type_that_nobody_knows_is_kept(tmp_path: Path) -> None:
     assert run(READ, tmp_path) == "UnknownObject []"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", ["import no_such_package", "1 / 0", "def broken(:", "Ship = None", "", "Ship = dict"])
 def test_type_that_cannot_be_loaded_is_not_unknown(tmp_path: Path, source: str) -> None:
     install_ship(tmp_path, source=source)

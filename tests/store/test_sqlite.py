@@ -91,6 +91,7 @@ def test_connections_of_ended_threads_are_closed(url: str) -> None:
         assert len(store.backend._file._open) <= 2
 
 
+@pytest.mark.long
 def test_ten_processes_set_the_same_file_up_at_once(url: str) -> None:
     def work(number: int) -> None:
         with open_store(url) as store:

@@ -82,6 +82,7 @@ class TestLog:
 
 
 class TestFullDisk:
+    @pytest.mark.long
     @pytest.mark.parametrize("write", ["commit", "task"])
     def test_full_disk_says_at_once_that_nothing_happened(self, tmp_path: Path, write: str) -> None:
         told = on_a_small_disk(FILL.format(write=write), tmp_path)

@@ -64,6 +64,7 @@ def test_third_partys_backend_is_found_by_its_entry_point(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("query", "reasons"),
     [
@@ -94,6 +95,7 @@ def test_unknown_scheme_lists_what_there_is(tmp_path: Path) -> None:
     assert "hidden" not in told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("source", "reason"),
     [

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from headwater.api.manifest_work import ManifestInfo
 from headwater.catalogs import Catalogs
+from headwater.errors import RefusedError
 from headwater.realms import RealmRegistry, bootstrap, hash_credentials, new_credentials
 from headwater.reconcile import ReconcileOutcome, WaitUntil
 from headwater.store import ObjectId, Store
 from headwater.tasks import Task, TaskQueue, TaskState
+from headwater_workers.up_loop import remarks
 from headwater_workers.up_summary import SUMMARY, summary, summary_text
 from headwater_workers.worker_commands import exit_code_of_up
 
@@ -72,6 +75,14 @@ def test_waiting_work_is_shown_with_its_time(store: Store, tasks: TaskQueue, wai
 
     assert [wait["subject"] for wait in waits] == ["gc of realm 'acme'", "Realm sandbox"]
     assert all(wait["until"].endswith("Z") for wait in waits)
+
+
+def test_every_step_that_failed_is_reported(store: Store) -> None:
+    failed = ReconcileOutcome(subject="Realm acme", error=RefusedError("etl"), more_errors=(RefusedError("other"),))
+
+    assert [entry["message"] for entry in summary(store, [], [failed])["waiting"]] == ["etl", "other"]
+    assert remarks(failed) == ["Realm acme: etl", "Realm acme: other"]
+    assert ManifestInfo.of(failed).error == "etl; other"
 
 
 def test_task_that_failed_is_shown_with_its_error(store: Store, tasks: TaskQueue, waiting: ObjectId) -> None:

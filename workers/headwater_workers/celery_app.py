@@ -126,7 +126,7 @@ class LookMessages:
             self._app.send_task(LOOK, args=[id_text(task_id), token], connection=connection, ignore_result=True)
 
     def count_waiting(self) -> int:
-        """How many messages no worker has taken yet, whoever sent them."""
+        """The number of messages that no worker has taken yet, from all senders."""
         with self._connected() as connection:
             return int(connection.default_channel.queue_declare(queue=self._app.conf.task_default_queue).message_count)
 

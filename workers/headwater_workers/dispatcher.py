@@ -48,7 +48,7 @@ class MessageBroker(Protocol):
         ...
 
     def count_waiting(self) -> int:
-        """How many messages no worker has taken yet, whoever sent them."""
+        """The number of messages that no worker has taken yet, from all senders."""
         ...
 
 

@@ -205,7 +205,7 @@ class Convergence:
 def remarks(outcome: ReconcileOutcome) -> list[str]:
     """The messages about a manifest that is not as it says."""
     notices: list[Notice] = [*outcome.waits, *outcome.refused, *outcome.reports]
-    errors = [f"{outcome.subject}: {outcome.error}"] if outcome.error else []
+    errors = [f"{outcome.subject}: {error}" for error in outcome.errors]
     return [f"{outcome.subject}: {notice.reason}: {notice.message}" for notice in notices] + errors
 
 

@@ -227,7 +227,7 @@ def _notices(outcomes: Sequence[ReconcileOutcome]) -> list[dict[str, Any]]:
 def _notices_of(outcome: ReconcileOutcome) -> list[dict[str, Any]]:
     notices: list[Notice] = [*outcome.waits, *outcome.refused, *outcome.reports]
     told = [_notice(outcome, one.reason, one.message, one.until if isinstance(one, WaitUntil) else None) for one in notices]
-    return told + ([_notice(outcome, type(outcome.error).__name__, str(outcome.error))] if outcome.error else [])
+    return told + [_notice(outcome, type(error).__name__, str(error)) for error in outcome.errors]
 
 
 def _notice(outcome: ReconcileOutcome, reason: str, message: str, until: Micros | None = None) -> dict[str, Any]:

@@ -163,7 +163,7 @@ class CommitInfo:
     """A commit of a catalog.
 
     seq           1 for the first of its line, then one more each
-    authors       whom the request named, which nobody checks
+    authors       as the request named them, not verified
     committer     the principal whose request made it; empty: not known
     author_time   when its author made it, where that was earlier; None: then
     parent        the commit before; None: it is the first

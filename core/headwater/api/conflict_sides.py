@@ -45,7 +45,7 @@ class SideCommitInfo:
     """One commit of a side that changed the table, view, namespace or function.
 
     committer     the principal whose request made it; empty: not known
-    authors       whom the request named, which nobody checks
+    authors       as the request named them, not verified
     snapshots     of an Iceberg table, oldest first; none where its metadata is not stored in the catalog
     """
 

@@ -87,7 +87,7 @@ class ManifestInfo:
             waits=tuple(wait.message for wait in outcome.waits),
             refused=tuple(refusal.message for refusal in outcome.refused),
             reports=tuple(report.message for report in outcome.reports),
-            error="" if outcome.error is None else str(outcome.error),
+            error=outcome.error_text or "",
         )
 
 
@@ -177,7 +177,7 @@ def compare_manifests(dry: Store, manifests: Sequence[Manifest]) -> list[Manifes
             is_missing=comparison is None,
             fields=(comparison or nothing).fields,
             steps=_steps(outcome, told=(comparison or nothing).told),
-            refused=(*(each.message for each in outcome.refused), *(() if outcome.error is None else (str(outcome.error),))),
+            refused=(*(each.message for each in outcome.refused), *map(str, outcome.errors)),
         )
         for comparison, outcome in zip(compared, outcomes, strict=True)
     ]

@@ -80,7 +80,7 @@ class RealmClient:
 
         The drop of such a table can then be undone only while the location stays free.
 
-        returns       the places that were released: the location, and those within it
+        returns       the places that were released: the location, and those around or below it
         raises        NotFoundError where nobody has it; RefusedError for one of a table that a branch or tag holds
         """
         return release_location(self._session.open_rows(self.id), location)

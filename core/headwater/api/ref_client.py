@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
@@ -138,7 +139,7 @@ class RefClient:
     def find(self, *content_ids: str) -> list[EntryInfo]:
         """Where contents stand now, by their ids, which survive renames; what is not there is left out.
 
-        raises        RefusedError for a text that is no id of a content
+        raises        RefusedError for a text that is not a content id
         """
         found = self._opened().find_by_id(self.name, list(map(_content_id, content_ids)))
         return list(map(EntryInfo.of, found.values()))
@@ -213,6 +214,7 @@ class RefClient:
         prefix, first, last = (None if key is None else content_key(key) for key in (under, start, end))
         expression = None if where is None else DiffExpression.parse(where)
         catalog = self._opened()
+        preview = cache(catalog.preview_merge)  # all pages compare the same two commits
 
         def read_page(token: str | None) -> tuple[Iterable[DifferenceInfo], str | None]:
             page = catalog.diff(
@@ -228,7 +230,7 @@ class RefClient:
             pair = [named if at is None else id_text(at) for named, at in ((self.name, page.before), (after, page.after))]
             keys = [change.key for change in page.changes] if with_sides else []
             sides = sides_of(catalog.compare_keys(pair[0], pair[1], keys)) if keys else {}
-            effects = catalog.preview_merge(pair[1], pair[0]) if keys else None
+            effects = preview(pair[1], pair[0]) if keys else None
             return [
                 DifferenceInfo.of(change, sides.get(change.key), merge=merge_effect(effects, change.key))
                 for change in page.changes
@@ -278,7 +280,7 @@ def _content_id(text: str) -> UUID:
     try:
         return UUID(text)
     except (ValueError, AttributeError, TypeError):
-        raise RefusedError(f"{str(text)[:200]!r} is no id of a content: it is a UUID, as EntryInfo.content_id has it") from None
+        raise RefusedError(f"{str(text)[:200]!r} is not a content id: give a UUID, such as EntryInfo.content_id") from None
 
 
 class _NamedClient(RefClient):

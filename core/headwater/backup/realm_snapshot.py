@@ -234,9 +234,9 @@ class _PresentWalk(_ReferenceWalk):
     def settled_time(self, looked: Micros) -> Micros:
         """The moment by which the references are as they were at ``looked``: that of their last change, as their own times have it.
 
-        A commit that is under way carries the time at which it began. If the moment was that of the look, it would lie before it, and
-        whoever reads the realm as of that moment later would see a commit that the archive does not have. What comes on top of the last
-        commit is later than that, and before the newest time that is readable nothing can appear any more.
+        A commit that is under way carries the time at which it began, which is before the look. With the time of the look, a later read of
+        the realm as of that moment would show a commit that the archive does not have. What comes on top of the last commit is later than
+        that commit, and before the newest readable time nothing can appear any more.
 
         What stays: a commit that is under way on another reference than that of the last change may be earlier than it. A raise of every
         reference's version would make such a commit begin again, but by its own clock, which may be behind by the clock bound; only

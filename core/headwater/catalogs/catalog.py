@@ -343,10 +343,10 @@ class Catalog:
 
     def find_by_id(self, ref: str | None, content_ids: Iterable[UUID]) -> dict[UUID, ContentEntry]:
         """Find the keys of contents by content id, in the order given; ids without a content are left out."""
-        head = self._resolver.resolve(ref)
-        for content_id in content_ids:
+        head, wanted = self._resolver.resolve(ref), list(content_ids)
+        for content_id in wanted:
             _check_content_id(content_id, "the id of a content")
-        keys = find_content_keys(index_at(head, IDS), content_ids)
+        keys = find_content_keys(index_at(head, IDS), wanted)
         view = content_view(index_at(head, CONTENT), keys.values())
         entries = {value.content_id: ContentEntry(key, value) for key, value in view.items()}
         return {content_id: entries[content_id] for content_id in keys if content_id in entries}
@@ -495,9 +495,12 @@ class Catalog:
         sides = find_sides(self._rows, self._resolver.resolve(before), self._resolver.resolve(after))
         return compare_keys(self._rows, sides, keys, **limits)
 
-    def preview_merge(self, source: str | None, into: str | None) -> Mapping[ContentKey, MergeEffect] | None:
+    def preview_merge(
+        self, source: str | None, into: str | None, *, most: int | None = None
+    ) -> Mapping[ContentKey, MergeEffect] | None:
         """What a merge of a ref into another would do, by key; see ``headwater.catalogs.history.catalog_merge.preview_effects``."""
-        return preview_effects(self._rows, self._resolver.resolve(into), self._resolver.resolve(source))
+        heads = self._resolver.resolve(into), self._resolver.resolve(source)
+        return preview_effects(self._rows, self.definition.id, *heads, most=most)
 
     def compare_merge(
         self, result: MergeResult, keys: Sequence[ContentKey], **limits: Unpack[ComparisonLimits]
@@ -626,7 +629,7 @@ def _entry_page(
 
 
 def _check_content_ids(operations: Sequence[ContentOperation], given: Mapping[ContentKey, UUID]) -> None:
-    """Check that the ids of a request are ids; raises RefusedError."""
+    """Check that the content ids of a request are UUIDs; raises RefusedError."""
     for operation in operations:
         content_id = getattr(operation.content, "id", None) if isinstance(operation, Put) else None
         if content_id is not None:
@@ -637,7 +640,7 @@ def _check_content_ids(operations: Sequence[ContentOperation], given: Mapping[Co
 
 def _check_content_id(content_id: object, what: str) -> None:
     if not isinstance(content_id, UUID):
-        raise RefusedError(f"{what} is a UUID, not {content_id!r}: give uuid.UUID(...), or none for what is new")
+        raise RefusedError(f"{what} must be a UUID, not {content_id!r}: give a uuid.UUID, or none for new content")
 
 
 def _unexamined_tables(

@@ -314,7 +314,7 @@ class ContentValue:
         data = bytes(value.data)
         if len(data) != CONTENT_VALUE_BYTES or value.object_id is None:
             raise CorruptionError(
-                f"index value of {len(data)} bytes and object {value.object_id} is no content: {CONTENT_VALUE_BYTES} bytes and an object"
+                f"index value of {len(data)} bytes and object {value.object_id} is not a content: {CONTENT_VALUE_BYTES} bytes and an object"
             )
         return cls(stored_type_of(data), UUID(bytes=data[1:17]), data[17:], value.object_id, bool(data[0] & _HAS_METADATA))
 
@@ -322,7 +322,7 @@ class ContentValue:
 def stored_type_of(data: bytes) -> ContentType | int:
     """The type that the data of a content's entry begin with. Raises CorruptionError where there are none."""
     if not data:
-        raise CorruptionError("index value of 0 bytes is no content")
+        raise CorruptionError("index value of 0 bytes is not a content")
     number = data[0] & ~_HAS_METADATA
     return ContentType(number) if number in _KNOWN else number
 

@@ -196,7 +196,7 @@ _NEAR = 200
 def count_types(head: Head) -> TypeCounts:
     """Count the entries of each type. Reads the stripes of the index that are not cached, and walks over none that was counted before.
 
-    raises        CorruptionError for an entry that is no content
+    raises        CorruptionError for an entry that is not a content
     """
     container = head.commit.indexes.get(CONTENT)
     if head.commit.depth or container is None:  # an inner member of a group has what its base has, and its own changes

@@ -49,7 +49,7 @@ _UUIDS = ("table-uuid", "view-uuid")
 _SHOWN = 5
 _COMMITS = 10_000
 _ROUNDS = 5
-"""So often is looked for further contents in the way; each round finds at least one."""
+"""How often to look for further contents in the way; each round finds at least one."""
 _TRIES = 50
 
 
@@ -117,7 +117,7 @@ def _raise_row(rows: RealmStore, name: str) -> Reference:
 
 
 def release_location(rows: RealmStore, location: str) -> tuple[str, ...]:
-    """Release all claims on a location, and within it, of tables that only history holds, in whichever catalog; returns the places.
+    """Release all claims on a location, around it or below it, of tables that only history holds, in any catalog; returns the places.
 
     Of a catalog that is gone, or that a purge keeps from coming back, all tables are history.
 
@@ -125,7 +125,7 @@ def release_location(rows: RealmStore, location: str) -> tuple[str, ...]:
                   that can be undeleted, and for a place that is being purged: then nothing is released
     """
     claims = TableClaims(rows)
-    held = claims.find_neighbours(location)
+    held = dict(claims.find_around_and_below(location))
     if not held:
         raise NotFoundError(f"no table of realm {rows.realm!r} has claimed {location}: it is free")
     for place, owner in held.items():
@@ -134,7 +134,7 @@ def release_location(rows: RealmStore, location: str) -> tuple[str, ...]:
     for place, owner in held.items():
         if owner not in free:  # it has come back, or was claimed again just now
             _check_releasable(rows, place, owner)
-    return tuple(place for place, owner in held.items() if owner in free and claims.release_place(place, owner))
+    return claims.release_places({place: owner for place, owner in held.items() if owner in free})
 
 
 def release_unheld(claims: TableClaims, location: str, content_id: UUID, catalog_id: str) -> bool:
@@ -144,20 +144,19 @@ def release_unheld(claims: TableClaims, location: str, content_id: UUID, catalog
         return False
     if find_holders(claims.rows, catalog_id, [content_id]) or not _announced(claims, {location: owner}):
         return False
-    return claims.release_place(location, owner)
+    return bool(claims.release_places({location: owner}))
 
 
-def take_back_places(rows: RealmStore, catalog_id: str, commit: ObjectId, what: str, *, dry_run: bool = False) -> None:
+def take_back_places(rows: RealmStore, catalog_id: str, commit: ObjectId, what: str) -> None:
     """Take the places again of the tables in a commit that is to be a branch's, where they were let go.
 
     what          what does not happen otherwise, for the message
-    dry_run       whether that would be possible; nothing is taken
     raises        RefusedError that names the tables whose place another one has by now
     """
     released = find_released(rows, catalog_id)
     if released:  # else the commit is not even read
         ids = read_commit(rows, commit).index(IDS)
-        _take_back(rows, catalog_id, ids, find_content_keys(ids, released), what, dry_run=dry_run)
+        _take_back(rows, catalog_id, ids, find_content_keys(ids, released), what, dry_run=False)
 
 
 def take_back_copies(
@@ -173,10 +172,22 @@ def take_back_copies(
     """Do the same for contents, each with its key, that are to be put on a branch as a commit holds them.
 
     onto          the index ``ids`` of the branch: what it holds already does not come back
+    dry_run       only check whether that is possible; nothing is taken
     """
     keys = {content_id: contents[content_id] for content_id in _coming_released(rows, catalog_id, onto, contents)}
     if keys:
         _take_back(rows, catalog_id, source.index(IDS), keys, what, dry_run=dry_run)
+
+
+def find_lost_copies(
+    rows: RealmStore, catalog_id: str, source: Head, onto: Index, contents: Mapping[UUID, ContentKey]
+) -> set[ContentKey]:
+    """Find the contents that ``take_back_copies`` would refuse, by their keys; nothing is written."""
+    keys = {content_id: contents[content_id] for content_id in _coming_released(rows, catalog_id, onto, contents)}
+    if not keys:
+        return set()
+    wanted = _claims_of(rows, catalog_id, source.index(IDS), keys)
+    return {keys[content_id] for content_id in _lost(TableClaims(rows), wanted, keys)}
 
 
 def _coming_released(
@@ -219,8 +230,7 @@ def _take_back(
     rows: RealmStore, catalog_id: str, ids: Index, keys: Mapping[UUID, ContentKey], what: str, *, dry_run: bool
 ) -> None:
     claims, wanted = TableClaims(rows), _claims_of(rows, catalog_id, ids, keys)
-    lost = keys.keys() - {claim.content_id for claim in wanted}
-    lost |= {conflict.claim.content_id for conflict in claims.find_conflicts(wanted)}
+    lost = _lost(claims, wanted, keys)
     if not lost and not dry_run:
         lost = {conflict.claim.content_id for conflict in claims.take_claims(wanted)}
     if lost:
@@ -229,6 +239,13 @@ def _take_back(
             f"{what}: it holds {names}, dropped since, whose place in storage was released, and is another table's by now. Read it by"
             " the commit or a tag; `headwater realm restore` brings back what else was there"
         )
+
+
+def _lost(claims: TableClaims, wanted: Sequence[TableClaim], keys: Mapping[UUID, ContentKey]) -> set[UUID]:
+    """The contents without a claim of their own, or whose place another table has."""
+    return (keys.keys() - {claim.content_id for claim in wanted}) | {
+        conflict.claim.content_id for conflict in claims.find_conflicts(wanted)
+    }
 
 
 def _claims_of(rows: RealmStore, catalog_id: str, ids: Index, content_ids: Iterable[UUID]) -> list[TableClaim]:

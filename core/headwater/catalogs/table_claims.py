@@ -265,30 +265,27 @@ class TableClaims:
 
         return commit_change(self._rows, CLAIMS, change, message=f"announce the release of {len(held)} places").result
 
-    def release_place(self, location: str, owner: ClaimOwner) -> bool:
-        """Let go a place of an announced owner that only history holds; False where it is not as was announced any more.
+    def release_places(self, owners: Mapping[str, ClaimOwner]) -> tuple[str, ...]:
+        """Let go places of announced owners that only history holds, in one commit; returns those that were still as was announced.
 
         raises        RefusedError for a text that is not a location
         """
-        place = normalise_location(location).encode()
+        places = {location: normalise_location(location).encode() for location in owners}
 
-        def change(tx: Transaction) -> bool:
-            if not (_has(tx, place, owner) and _is_announced(tx, self._rows, owner)):
-                return False
-            _let_go(tx, self._rows, place, owner)
-            return True
+        def change(tx: Transaction) -> tuple[str, ...]:
+            released: list[str] = []
+            for location, place in places.items():
+                owner = owners[location]
+                if _has(tx, place, owner) and _is_announced(tx, self._rows, owner):
+                    _let_go(tx, self._rows, place, owner)
+                    released.append(location)
+            return tuple(released)
 
-        return commit_change(self._rows, CLAIMS, change, message="release a place").result
+        return commit_change(self._rows, CLAIMS, change, message=f"release {len(places)} places").result
 
     def find_released(self, catalog_id: str) -> set[UUID]:
         """Find the contents of a catalog whose places were let go, and that commits which are kept may still hold."""
         return find_released(self._rows, catalog_id)
-
-    def find_neighbours(self, location: str) -> dict[str, ClaimOwner]:
-        """Find the claimed places that equal a location, enclose it, or lie within it, with their owners."""
-        claims = read_head(self._rows, CLAIMS, fresh=True)
-        place = normalise_location(location).encode()
-        return {} if claims is None else dict(_neighbours(claims.index(BY_LOCATION), place))
 
     def find_conflicts(self, claims: Sequence[TableClaim], *, over: Container[ClaimOwner] = ()) -> tuple[ClaimConflict, ...]:
         """Find the conflicts that taking these claims now would have; nothing is written. ``over`` is as for ``take_claims``, and
@@ -333,7 +330,7 @@ class TableClaims:
         ] + [keys[key] for key in announced]
         if lost:
             raise ConflictError(
-                f"the claim of {lost[0].decode()} in realm {self._rows.realm!r} was let go meanwhile: take it again"
+                f"the claim of {lost[0].decode()} in realm {self._rows.realm!r} was released since: take it again"
             )
 
     def find_by_uuid(self, table_uuids: Sequence[UUID]) -> dict[UUID, ClaimOwner]:

@@ -12,7 +12,7 @@ import click
 from headwater.api.manifest_work import planned_sentences, read_manifests
 from headwater.cli.cli_session import CliSession, lines_of
 from headwater.cli.command_options import FOLDER
-from headwater.console import ResultView, ViewField, list_of, prints, text_field, time_after
+from headwater.console import ResultView, ViewField, list_of, prints, time_after
 from headwater.errors import RefusedError
 from headwater.exits import exit_code
 from headwater.reconcile import (
@@ -77,7 +77,7 @@ APPLIED: ResultView[AppliedManifest] = ResultView(
             form=list_of(_notice),
             inside=_NOTICE,
         ),
-        ViewField("error", "why it could not be finished", "outcome.error", form=text_field),
+        ViewField("error", "why it could not be finished", "outcome.error_text"),
     ),
 )
 
@@ -180,8 +180,7 @@ def _print_rest(outcomes: list[ReconcileOutcome], settled: str) -> None:
 
 def _complaints(outcome: ReconcileOutcome) -> list[str]:
     refused = [refusal.message for refusal in outcome.refused]
-    errors = (*([outcome.error] if outcome.error is not None else []), *outcome.more_errors)
-    return refused + [line for error in errors for line in lines_of(error)]
+    return refused + [line for error in outcome.errors for line in lines_of(error)]
 
 
 def _code(outcome: ReconcileOutcome) -> int:

@@ -12,7 +12,7 @@ from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_ref_argument
 from headwater.cli.command_options import KEY, confirm_option, realm_argument
 from headwater.console import ResultView, ViewField, count_text, prints
-from headwater.errors import RefusedError
+from headwater.errors import HeadwaterError, RefusedError
 from headwater.iceberg_catalog import IcebergCatalog, TableHome, adopt_guests, list_table_homes
 from headwater.realms import RealmRegistry
 
@@ -106,8 +106,19 @@ def release_places_command(session: CliSession, realm_id: str, locations: tuple[
     """
     with session.open_store() as store:
         rows = RealmRegistry(store).open_realm(realm_id)
-        places = [ReleasedPlace(place) for location in locations for place in release_location(rows, location)]
-        session.show_changes(RELEASED_PLACE, places, f"{count_text(len(places), 'place')} of realm {realm_id} released")
+        places: list[ReleasedPlace] = []
+
+        def show() -> None:
+            session.show_changes(RELEASED_PLACE, places, f"{count_text(len(places), 'place')} of realm {realm_id} released")
+
+        try:
+            for location in locations:
+                places += map(ReleasedPlace, release_location(rows, location))
+        except HeadwaterError:
+            if places:  # those of the locations before this one
+                show()
+            raise
+        show()
 
 
 def _adopt(session: CliSession, lake: IcebergCatalog, guests: Sequence[TableHome], wanted: str) -> None:

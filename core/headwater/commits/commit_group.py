@@ -441,9 +441,9 @@ def _is_published(rows: RealmStore, group: CommitGroup, commit_id: ObjectId) -> 
     """
     for _ in range(_LOOKS):
         row = rows.find_row(group.seen.name)
-        # A row that was made anew has none of the moves of the former: "not found" would be no proof.
+        # A row that was created again has none of the moves of the former one: "not found" would prove nothing.
         if row is None or row.created != group.seen.created:
-            raise UnknownOutcomeError("the reference was removed meanwhile, and with it its record of what it pointed to")
+            raise UnknownOutcomeError("the reference was removed since, and with it its record of what it pointed to")
         if not _is_in_history(rows, row, group, commit_id):
             return False
         try:

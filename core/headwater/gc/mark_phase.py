@@ -201,7 +201,7 @@ class LiveMarker:
         return [*([row.pointer] if is_kept and row.pointer is not None else []), *left]
 
     def _kinds(self, listed: ScopeEntry, row: Reference) -> dict[ObjectId, str | None]:
-        """The types of what a reference points to, None where there is no object; nothing of those of which all is known."""
+        """The types of what a reference points to, None where there is no object; empty for listed references of Headwater's own."""
         if listed.origin is ReferenceOrigin.OWN and not listed.is_unlisted:
             return {}
         pointers = self._pointers(row)

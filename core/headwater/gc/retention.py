@@ -113,7 +113,7 @@ class CollectionScope:
         ]
 
     def all_references(self) -> list[ScopeEntry]:
-        """Every name that a list has, and every other one that has a row: what such a reference holds is no garbage, whoever made it."""
+        """Every name that a list has, and every other one that has a row: what such a reference holds is not garbage."""
         listed = self.list_references()
         return [*listed, *self.find_unlisted(listed)]
 
@@ -124,7 +124,7 @@ class CollectionScope:
         """
         names = {entry.name for entry in (self.list_references() if listed is None else listed)}
         strange = [key.name for key in self.rows.scan_references() if key.name not in names]
-        if strange:  # a name is listed before its row is made: one that was listed since is no stranger
+        if strange:  # a name is listed before its row is made: one that was listed since is listed
             names = {entry.name for entry in self.list_references()}
         return [self.unlisted_entry(name) for name in strange if name not in names]
 

@@ -11,8 +11,8 @@ are judged, with the snapshots that the commit adds:
     not in the table, which is no older than they are, or there is no such table        look at earlier versions
     else                                                                                it did not happen
 
-"Nobody can tell" is also what is said where nothing of the request happened by it, but files that it names are in use, by another request
-of its author: after "failed" they would be deleted.
+"Nobody can tell" is also the verdict where the request itself did nothing, but another request of its author uses files that it names:
+after "failed" the author would delete them.
 
 Snapshots expire, tables are dropped and replaced. The earlier versions at the key within the grace are looked at from the newest to the
 first that is older than the snapshots. Among writers that race that is the present one or the one before it, whose time the present one

@@ -9,7 +9,7 @@ from headwater.lake_files.file_engine import FileEngine, ProcessEngine
 from headwater.lake_files.file_explanation import CODE_SENTENCES, FileReferrer, LakeFileExplanation, explain_lake_file
 from headwater.lake_files.file_reasons import FILE_SENTENCES, PLACE_SENTENCES, FileReason, PlaceReason
 from headwater.lake_files.file_report import FilePlan, LakeFileReport, find_report
-from headwater.lake_files.folder_explanation import FOLDER_SENTENCES, FolderTable, folder_code
+from headwater.lake_files.folder_explanation import FOLDER_SENTENCES, FolderTable, folder_code, folder_table
 from headwater.lake_files.marked_files import MarkedFile, choose_marks
 from headwater.lake_files.report_summary import summarize_report
 
@@ -33,6 +33,7 @@ __all__ = [
     "explain_lake_file",
     "find_report",
     "folder_code",
+    "folder_table",
     "read_last_report",
     "report_files",
     "summarize_report",

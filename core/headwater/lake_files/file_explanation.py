@@ -18,7 +18,13 @@ from headwater.iceberg.survey_outcomes import RejectedTable
 from headwater.lake_files.catalog_report import ReadReport, read_last_report
 from headwater.lake_files.file_reasons import FILE_SENTENCES, PLACE_SENTENCES, FileReason, PlaceReason
 from headwater.lake_files.file_referrers import VersionReferrer, find_referrers
-from headwater.lake_files.folder_explanation import FOLDER_SENTENCES, FolderTable, UnreferencedCount, explain_folder
+from headwater.lake_files.folder_explanation import (
+    FOLDER_SENTENCES,
+    FolderTable,
+    UnreferencedCount,
+    explain_folder,
+    folder_table,
+)
 from headwater.lake_files.lake_owner import LakeOwner, find_lake_owner
 from headwater.lake_files.mark_filters import file_digest
 from headwater.lake_files.marked_files import MarkedFile
@@ -135,13 +141,12 @@ def _as_folder(
     found = explain_folder(store, owner, told.url, has_files=has_files)
     if found is None:
         return None
-    keys = [table.key for table in found.tables if table.key and is_within(told.url, table.location)]
     return replace(
         told,
         code=found.code,
         sentence=found.sentence,
         is_there=has_files,
-        table=keys[0] if keys else "",
+        table=folder_table(told.url, found.tables),
         tables=found.tables,
         unreferenced=found.unreferenced,
         since=found.since,

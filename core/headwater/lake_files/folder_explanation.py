@@ -67,7 +67,7 @@ class UnreferencedCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderExplanation:
-    """What is to be said of a folder.
+    """What is known about a folder.
 
     tables        the first twenty
     unreferenced  by code; none where there is no report
@@ -102,6 +102,11 @@ def folder_code(location: str, tables: Sequence[FolderTable]) -> str:
     if not around:
         return TABLES_BELOW if tables else NO_TABLE
     return LIVE_TABLE if any(table.where for table in around) else HISTORIC_TABLE
+
+
+def folder_table(location: str, tables: Sequence[FolderTable]) -> str:
+    """The key of the table whose folder a location is, or lies in; empty where there is none, or its key is not known any more."""
+    return next((table.key for table in tables if table.key and is_within(location, table.location)), "")
 
 
 def _claimed(store: Store, location: str) -> Iterator[tuple[str, RealmStore, ClaimOwner, str]]:

@@ -15,32 +15,8 @@ import msgspec
 from headwater.catalogs import CatalogDefinition
 from headwater.clock import Micros
 from headwater.realms import Realm, RealmState
-from headwater.reconcile.access_actions import (
-    AccessAction,
-    AssignCatalogRole,
-    AssignPrincipalRole,
-    CreateCatalogRole,
-    CreatePrincipalRole,
-    DisablePrincipal,
-    DropCatalogRole,
-    DropPrincipalRole,
-    EnablePrincipal,
-    GrantInCatalog,
-    GrantOnRealm,
-    ProvideConnection,
-    ProvidePrincipal,
-    RecordAccess,
-    RemoveConnection,
-    RemoveCredentials,
-    RetireConnection,
-    RetirePrincipal,
-    RevokeInCatalog,
-    RevokeOnRealm,
-    RotatePrincipal,
-    UnassignCatalogRole,
-    UnassignPrincipalRole,
-    access_sentence,
-)
+from headwater.reconcile import access_actions as access
+from headwater.reconcile.access_actions import AccessAction, access_sentence
 from headwater.reconcile.actions import Action, RecordHandled, RefuseManifest, ReportDrift, WaitUntil
 from headwater.reconcile.connection_form import ConnectionForm
 from headwater.reconcile.declared_access import (
@@ -78,7 +54,9 @@ def plan_realm_access(manifest: RealmManifest, realm: Realm, seen: SeenRealmAcce
     steps = list(_realm_steps(spec, record, seen))
     foreign = _foreign_principals(manifest, realm, record, seen)
     ended = _ended(record, now)
-    removed = [RemoveCredentials(name) for name in ended if name not in {principal.name for principal in spec.principals}]
+    removed = [
+        access.RemoveCredentials(name) for name in ended if name not in {principal.name for principal in spec.principals}
+    ]
     if not is_new and spec.drift_policy == "Report":
         return [*_recorded(record, _without_kept(record, ended), removed), *_report(steps, realm), *foreign]
     return [*_recorded(record, _realm_record(spec, record, seen, digest, ended), [*steps, *removed]), *foreign]
@@ -97,8 +75,8 @@ def _without_kept(record: AccessRecord, names: Iterable[str]) -> AccessRecord:
 def _recorded(record: AccessRecord, done: AccessRecord, steps: Sequence[AccessAction]) -> list[AccessAction]:
     """The steps between two records: of what is about to be made, and of what holds then."""
     begun = record.with_made(done.roles, set(done.principals) - set(record.retired))
-    first = [RecordAccess(begun)] if steps and begun != record else []
-    last = [RecordAccess(done)] if done != (begun if first else record) else []
+    first = [access.RecordAccess(begun)] if steps and begun != record else []
+    last = [access.RecordAccess(done)] if done != (begun if first else record) else []
     return [*first, *steps, *last]
 
 
@@ -128,11 +106,11 @@ def _realm_steps(spec: RealmSpec, record: AccessRecord, seen: SeenRealmAccess) -
     declared = {principal.name for principal in spec.principals}
     for name in record.principals:
         if name not in declared and name in seen.principals:
-            yield RetirePrincipal(name, seen.keep_until)
+            yield access.RetirePrincipal(name, seen.keep_until)
     roles = {role.name for role in spec.roles}
     for name in record.roles:
         if name not in roles and name in seen.roles:
-            yield DropPrincipalRole(name)
+            yield access.DropPrincipalRole(name)
     for role in spec.roles:
         yield from _role_steps(role, seen.roles.get(role.name))
     for principal in spec.principals:
@@ -142,32 +120,32 @@ def _realm_steps(spec: RealmSpec, record: AccessRecord, seen: SeenRealmAccess) -
 
 def _role_steps(role: DeclaredRole, held: frozenset[str] | None) -> Iterator[AccessAction]:
     if held is None:
-        yield CreatePrincipalRole(role.name)
+        yield access.CreatePrincipalRole(role.name)
     has, wanted = held or frozenset(), set(role.privileges)
     if extra := has - wanted:
-        yield RevokeOnRealm(role.name, tuple(sorted(extra)))
+        yield access.RevokeOnRealm(role.name, tuple(sorted(extra)))
     if missing := wanted - has:
-        yield GrantOnRealm(role.name, tuple(sorted(missing)))
+        yield access.GrantOnRealm(role.name, tuple(sorted(missing)))
 
 
 def _principal_steps(principal: DeclaredPrincipal, held: SeenPrincipal | None, *, is_retired: bool) -> Iterator[AccessAction]:
     is_provided = held is None or is_retired
     if is_provided:
-        yield ProvidePrincipal(principal.name)
+        yield access.ProvidePrincipal(principal.name)
     is_disabled = held is not None and held.is_disabled and not is_provided
     if principal.disabled and not is_disabled:
-        yield DisablePrincipal(principal.name)
+        yield access.DisablePrincipal(principal.name)
     yield from _membership(principal.name, set(principal.roles), held)
     if is_disabled and not principal.disabled:
-        yield EnablePrincipal(principal.name)
+        yield access.EnablePrincipal(principal.name)
 
 
 def _membership(principal: str, wanted: set[str], held: SeenPrincipal | None) -> Iterator[AccessAction]:
     has = frozenset[str]() if held is None else held.roles
     for role in sorted(has - wanted):
-        yield UnassignPrincipalRole(principal, role)
+        yield access.UnassignPrincipalRole(principal, role)
     for role in sorted(wanted - has):
-        yield AssignPrincipalRole(principal, role)
+        yield access.AssignPrincipalRole(principal, role)
 
 
 def _report(steps: Iterable[AccessAction], realm: Realm) -> list[Action]:
@@ -212,8 +190,8 @@ def plan_principal_rotation(manifest: RealmManifest, realm: Realm, seen: SeenRea
     if name not in seen.principals or name in record.retired:
         return []  # it is made first, and rotated by the next plan
     taken = record.with_made((), {name})
-    adopted: list[Action] = [RecordAccess(taken)] if taken != record else []
-    return [*adopted, RotatePrincipal(name, token), RecordHandled(ROTATE_PRINCIPAL, asked)]
+    adopted: list[Action] = [access.RecordAccess(taken)] if taken != record else []
+    return [*adopted, access.RotatePrincipal(name, token), RecordHandled(ROTATE_PRINCIPAL, asked)]
 
 
 def plan_catalog_access(
@@ -231,7 +209,7 @@ def plan_catalog_access(
     form = None if refused else connection_form(spec, server_url=server_url)
     ended = _ended(record, now)
     wanted = spec.connection.secret_name if spec.connection is not None else None
-    removed = [RemoveConnection(_former_form(spec.name, secret)) for secret in ended if secret != wanted]
+    removed = [access.RemoveConnection(_former_form(spec.name, secret)) for secret in ended if secret != wanted]
     steps = [*_connection_steps(manifest, record, seen, form), *_catalog_steps(manifest, record, seen, form), *removed]
     done = _catalog_record(spec, record, seen, form, ended, is_refused=bool(refused))
     return [
@@ -257,11 +235,11 @@ def connection_form(spec: CatalogSpec, *, server_url: str) -> ConnectionForm | N
 def plan_connection_end(catalog: CatalogDefinition, now: Micros) -> list[Action]:
     """The end of a connection whose catalog is deleted, as its Catalog confirms: nothing of it is kept."""
     record, name = read_record(catalog.acted.get(ACCESS)), connection_name(catalog.name)
-    removed = [RemoveConnection(_former_form(catalog.name, secret)) for secret in sorted(record.kept)]
+    removed = [access.RemoveConnection(_former_form(catalog.name, secret)) for secret in sorted(record.kept)]
     if name not in record.principals:
         return [*removed]
     form = _former_form(catalog.name, record.secret)
-    return [RetireConnection(form, now), RemoveConnection(form), *removed, DropPrincipalRole(name)]
+    return [access.RetireConnection(form, now), access.RemoveConnection(form), *removed, access.DropPrincipalRole(name)]
 
 
 def _former_form(catalog: str, secret: str) -> ConnectionForm:
@@ -294,15 +272,15 @@ def _connection_steps(
     is_made = name in record.principals
     is_moved = form is not None and is_made and record.secret != form.secret_name
     if (manifest.spec.connection is None and is_made) or is_moved:
-        yield RetireConnection(former, seen.keep_until)
+        yield access.RetireConnection(former, seen.keep_until)
     if manifest.spec.connection is None and is_made and name in seen.principal_roles:
-        yield DropPrincipalRole(name)
+        yield access.DropPrincipalRole(name)
     if form is None:
         return
     held = seen.connection
     is_outdated = record.connection != form.address_digest(manifest.spec.realm_id) or is_moved
     if held is None or held.is_disabled or name in record.retired or is_outdated:
-        yield ProvideConnection(form)
+        yield access.ProvideConnection(form)
     yield from _role_steps(DeclaredRole(name=name), seen.principal_roles.get(name))
     yield from _membership(name, {name}, held)
 
@@ -315,11 +293,11 @@ def _catalog_steps(
     declared = {role.name for role in spec.roles}
     for name in record.roles:
         if name not in declared and name in seen.roles:
-            yield DropCatalogRole(name)
+            yield access.DropCatalogRole(name)
     principal = connection_name(spec.name)
     for name, role in seen.roles.items():
         if form is not None and name not in declared and name not in record.roles and principal in role.granted_to:
-            yield UnassignCatalogRole(name, principal)
+            yield access.UnassignCatalogRole(name, principal)
     for wanted in spec.roles:
         is_connected = spec.connection is not None and wanted.name in spec.connection.roles
         holders = {*wanted.granted_to} & seen.principal_roles.keys()
@@ -329,16 +307,16 @@ def _catalog_steps(
 
 def _catalog_role_steps(role: DeclaredCatalogRole, holders: set[str], held: SeenCatalogRole | None) -> Iterator[AccessAction]:
     if held is None:
-        yield CreateCatalogRole(role.name)
+        yield access.CreateCatalogRole(role.name)
     has, wanted = held or SeenCatalogRole(), role.all_grants()
     for holder in sorted(has.granted_to - holders):
-        yield UnassignCatalogRole(role.name, holder)
+        yield access.UnassignCatalogRole(role.name, holder)
     if extra := has.grants - wanted:
-        yield RevokeInCatalog(role.name, tuple(sorted(extra, key=str)))
+        yield access.RevokeInCatalog(role.name, tuple(sorted(extra, key=str)))
     if missing := wanted - has.grants:
-        yield GrantInCatalog(role.name, tuple(sorted(missing, key=str)))
+        yield access.GrantInCatalog(role.name, tuple(sorted(missing, key=str)))
     for holder in sorted(holders - has.granted_to):
-        yield AssignCatalogRole(role.name, holder)
+        yield access.AssignCatalogRole(role.name, holder)
 
 
 def _catalog_record(
@@ -389,4 +367,4 @@ def _plan_rotation(
         return []
     if seen.connection is None or form.principal not in record.principals or record.secret != form.secret_name:
         return []  # it is made first, and rotated by the next plan
-    return [RotatePrincipal(form.principal, asked, form), RecordHandled(ROTATE_CREDENTIALS, asked)]
+    return [access.RotatePrincipal(form.principal, asked, form), RecordHandled(ROTATE_CREDENTIALS, asked)]

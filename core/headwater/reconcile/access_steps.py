@@ -26,32 +26,8 @@ from headwater.realms import (
     unassign_principal_role,
     verify_secret,
 )
-from headwater.reconcile.access_actions import (
-    IN_CATALOG,
-    AccessAction,
-    AssignCatalogRole,
-    AssignPrincipalRole,
-    CreateCatalogRole,
-    CreatePrincipalRole,
-    DisablePrincipal,
-    DropCatalogRole,
-    DropPrincipalRole,
-    EnablePrincipal,
-    GrantInCatalog,
-    GrantOnRealm,
-    ProvideConnection,
-    ProvidePrincipal,
-    RemoveConnection,
-    RemoveCredentials,
-    RetireConnection,
-    RetirePrincipal,
-    RevokeInCatalog,
-    RevokeOnRealm,
-    RotatePrincipal,
-    UnassignCatalogRole,
-    UnassignPrincipalRole,
-    done_sentence,
-)
+from headwater.reconcile import access_actions as access
+from headwater.reconcile.access_actions import IN_CATALOG, AccessAction, done_sentence
 from headwater.reconcile.credentials_sink import CredentialsSink
 from headwater.reconcile.declared_access import CONNECTION
 from headwater.reconcile.manifests import ROTATE_PRINCIPAL
@@ -97,15 +73,15 @@ class AccessSteps:
 
     def _take_with_credentials(self, action: AccessAction) -> bool:
         match action:
-            case ProvidePrincipal(principal):
+            case access.ProvidePrincipal(principal):
                 self._provide(principal, self._credentials.of_principal(principal))
-            case ProvideConnection(form):
+            case access.ProvideConnection(form):
                 self._provide(form.principal, self._credentials.of_connection(form))
-            case RemoveCredentials(principal):
+            case access.RemoveCredentials(principal):
                 return self._remove(self._credentials.of_principal(principal))
-            case RemoveConnection(form):
+            case access.RemoveConnection(form):
                 return self._remove(self._credentials.of_connection(form))
-            case RotatePrincipal(principal, token, form):
+            case access.RotatePrincipal(principal, token, form):
                 place = self._credentials.of_principal(principal) if form is None else self._credentials.of_connection(form)
                 return self._rotate(principal, place, token)
             case _:
@@ -114,20 +90,20 @@ class AccessSteps:
 
     def _give(self, action: AccessAction) -> bool:
         match action:
-            case CreatePrincipalRole(role):
+            case access.CreatePrincipalRole(role):
                 create_principal_role(self._realms, self._id, role)
-            case GrantOnRealm(role, privileges):
+            case access.GrantOnRealm(role, privileges):
                 for privilege in privileges:
                     grant_on_realm(self._realms, self._id, role, privilege)
-            case EnablePrincipal(principal):
+            case access.EnablePrincipal(principal):
                 enable_principal(self._realms, self._id, principal)
-            case AssignPrincipalRole(principal, role):
+            case access.AssignPrincipalRole(principal, role):
                 assign_principal_role(self._realms, self._id, role, principal)
-            case CreateCatalogRole(role):
+            case access.CreateCatalogRole(role):
                 self._catalog_roles.create_role(role)
-            case GrantInCatalog(role, grants):
+            case access.GrantInCatalog(role, grants):
                 self._catalog_roles.put_grants(role, grants)
-            case AssignCatalogRole(role, principal_role):
+            case access.AssignCatalogRole(role, principal_role):
                 self._catalog_roles.assign_role(role, self._entity(principal_role))
             case _:
                 return False
@@ -142,24 +118,24 @@ class AccessSteps:
 
     def _taken_away(self, action: AccessAction) -> bool:
         match action:
-            case DropPrincipalRole(role):
+            case access.DropPrincipalRole(role):
                 drop_principal_role(self._realms, self._id, role)
-            case RevokeOnRealm(role, privileges):
+            case access.RevokeOnRealm(role, privileges):
                 for privilege in privileges:
                     revoke_on_realm(self._realms, self._id, role, privilege)
-            case RetirePrincipal(principal):
+            case access.RetirePrincipal(principal):
                 return self._retire(principal)
-            case RetireConnection(form):
+            case access.RetireConnection(form):
                 return self._retire(form.principal)
-            case DisablePrincipal(principal):
+            case access.DisablePrincipal(principal):
                 disable_principal(self._realms, self._id, principal)
-            case UnassignPrincipalRole(principal, role):
+            case access.UnassignPrincipalRole(principal, role):
                 unassign_principal_role(self._realms, self._id, role, principal)
-            case DropCatalogRole(role):
+            case access.DropCatalogRole(role):
                 self._catalog_roles.drop_role(role)
-            case RevokeInCatalog(role, grants):
+            case access.RevokeInCatalog(role, grants):
                 self._catalog_roles.remove_grants(role, grants)
-            case UnassignCatalogRole(role, principal_role):
+            case access.UnassignCatalogRole(role, principal_role):
                 self._catalog_roles.unassign_role(role, self._entity(principal_role))
             case _:
                 return False

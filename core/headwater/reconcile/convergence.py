@@ -124,6 +124,16 @@ class ReconcileOutcome:
         return tuple(step.message for step in self.steps)
 
     @property
+    def errors(self) -> tuple[HeadwaterError, ...]:
+        """All errors, in the order of the steps that failed."""
+        return () if self.error is None else (self.error, *self.more_errors)
+
+    @property
+    def error_text(self) -> str | None:
+        """What all errors say; None: there is none."""
+        return "; ".join(map(str, self.errors)) or None
+
+    @property
     def is_settled(self) -> bool:
         """Whether everything is as the manifest says."""
         return not (self.waits or self.refused or self.error)

@@ -8,30 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError
-from headwater.reconcile.access_actions import (
-    AssignCatalogRole,
-    AssignPrincipalRole,
-    CreateCatalogRole,
-    CreatePrincipalRole,
-    DisablePrincipal,
-    DropCatalogRole,
-    DropPrincipalRole,
-    EnablePrincipal,
-    GrantInCatalog,
-    GrantOnRealm,
-    ProvideConnection,
-    ProvidePrincipal,
-    RecordAccess,
-    RemoveConnection,
-    RemoveCredentials,
-    RetireConnection,
-    RetirePrincipal,
-    RevokeInCatalog,
-    RevokeOnRealm,
-    RotatePrincipal,
-    UnassignCatalogRole,
-    UnassignPrincipalRole,
-)
+from headwater.reconcile import access_actions as access
 from headwater.reconcile.actions import (
     CancelTask,
     DeclarePolicies,
@@ -47,8 +24,8 @@ from headwater.reconcile.manifests import ROTATE_CREDENTIALS, ROTATE_PRINCIPAL, 
 _WHOLE = "the realm or catalog itself"
 _ACCESS, _RECORD = "access", "the record of access"
 _WITH_CREDENTIALS = (
-    *(RotateCredentials, ProvidePrincipal, ProvideConnection, RotatePrincipal),
-    *(RetirePrincipal, RetireConnection, RemoveCredentials, RemoveConnection),
+    *(RotateCredentials, access.ProvidePrincipal, access.ProvideConnection, access.RotatePrincipal),
+    *(access.RetirePrincipal, access.RetireConnection, access.RemoveCredentials, access.RemoveConnection),
 )
 
 
@@ -77,13 +54,13 @@ class StepFailures:
 
 def _needs(effect: Effect) -> set[str]:
     match effect:
-        case RecordAccess():
+        case access.RecordAccess():
             return {_ACCESS, _RECORD}
         case RecordHandled(annotation, _):
             return {annotation}
-        case AssignPrincipalRole(principal, role) | UnassignPrincipalRole(principal, role):
+        case access.AssignPrincipalRole(principal, role) | access.UnassignPrincipalRole(principal, role):
             return {_ACCESS, _principal(principal), _role(role)}
-        case AssignCatalogRole(role, principal_role) | UnassignCatalogRole(role, principal_role):
+        case access.AssignCatalogRole(role, principal_role) | access.UnassignCatalogRole(role, principal_role):
             return {_ACCESS, _catalog_role(role), _role(principal_role)}
     about = _about(effect)
     return about | {_ACCESS} if about and not isinstance(effect, SubmitTask | RunTaskNow | CancelTask) else about
@@ -91,17 +68,22 @@ def _needs(effect: Effect) -> set[str]:
 
 def _breaks(effect: Effect) -> set[str]:
     match effect:
-        case RecordAccess():
+        case access.RecordAccess():
             return {_ACCESS}
         case RotateCredentials():
             return {ROTATE_CREDENTIALS}
-        case RotatePrincipal(principal, _, _):
+        case access.RotatePrincipal(principal, _, _):
             return {_principal(principal), ROTATE_PRINCIPAL, ROTATE_CREDENTIALS}
         case SubmitTask() | RunTaskNow() | CancelTask():
             return {*_about(effect), RUN_NOW}
         case RecordHandled() | RecordImported() | DeclarePolicies():
             return set()
-        case AssignPrincipalRole() | UnassignPrincipalRole() | AssignCatalogRole() | UnassignCatalogRole():
+        case (
+            access.AssignPrincipalRole()
+            | access.UnassignPrincipalRole()
+            | access.AssignCatalogRole()
+            | access.UnassignCatalogRole()
+        ):
             return {_RECORD}
     about = _about(effect)
     return {*about, _RECORD} if about else {_WHOLE}
@@ -110,15 +92,27 @@ def _breaks(effect: Effect) -> set[str]:
 def _about(effect: Effect) -> set[str]:
     """What a step brings about, apart from the realm or catalog itself."""
     match effect:
-        case ProvidePrincipal(principal) | EnablePrincipal(principal) | DisablePrincipal(principal):
+        case access.ProvidePrincipal(principal) | access.EnablePrincipal(principal) | access.DisablePrincipal(principal):
             return {_principal(principal)}
-        case RetirePrincipal(principal, _) | RemoveCredentials(principal) | RotatePrincipal(principal, _, _):
+        case (
+            access.RetirePrincipal(principal, _) | access.RemoveCredentials(principal) | access.RotatePrincipal(principal, _, _)
+        ):
             return {_principal(principal)}
-        case ProvideConnection(form) | RetireConnection(form, _) | RemoveConnection(form):
+        case access.ProvideConnection(form) | access.RetireConnection(form, _) | access.RemoveConnection(form):
             return {_principal(form.principal)}
-        case CreatePrincipalRole(role) | DropPrincipalRole(role) | GrantOnRealm(role, _) | RevokeOnRealm(role, _):
+        case (
+            access.CreatePrincipalRole(role)
+            | access.DropPrincipalRole(role)
+            | access.GrantOnRealm(role, _)
+            | access.RevokeOnRealm(role, _)
+        ):
             return {_role(role)}
-        case CreateCatalogRole(role) | DropCatalogRole(role) | GrantInCatalog(role, _) | RevokeInCatalog(role, _):
+        case (
+            access.CreateCatalogRole(role)
+            | access.DropCatalogRole(role)
+            | access.GrantInCatalog(role, _)
+            | access.RevokeInCatalog(role, _)
+        ):
             return {_catalog_role(role)}
         case SubmitTask(kind, _, subject, _):
             return {f"task {kind} {subject}"}

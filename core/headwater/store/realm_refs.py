@@ -38,7 +38,7 @@ RECENT_POINTERS = 20
 MOVES_LIMIT = 4000
 """Recorded moves in one row: 16 bytes each, well under a row's limit."""
 CROWDED_MOVES = MOVES_LIMIT // 4 * 3
-"""The newest so many moves are complete. Of older ones a full row keeps the last of each pointer."""
+"""The newest moves up to this number are complete. Of older ones a full row keeps the last of each pointer."""
 _ROOMY = MOVES_LIMIT // 4
 """With fewer moves than this, a row is in no danger of becoming too full."""
 _TOLD_EVERY = 100
@@ -150,13 +150,12 @@ def _moves(
 def _thinned(moves: tuple[ReferenceMove, ...]) -> tuple[ReferenceMove, ...]:
     """What a full row has to keep: the newest moves, and of each pointer that only older ones name the last.
 
-    A collection needs no more: a pointer is kept for the grace from the last time on at which it was left. A past moment before the newest
+    A collection needs no more: it keeps a pointer for the grace period after it was last left. A moment before the newest
     ``CROWDED_MOVES`` cannot be read any more.
     """
     newest = moves[:CROWDED_MOVES]
-    named = {move.pointer for move in newest}
-    older = [move for move in moves[CROWDED_MOVES:] if move.pointer not in named and not named.add(move.pointer)]  # type: ignore[func-returns-value]
-    return (*newest, *older)
+    last_of = {move.pointer: move for move in reversed(moves)}  # the newest comes last, and stays
+    return (*newest, *(move for move in moves[CROWDED_MOVES:] if last_of[move.pointer] is move))
 
 
 class WriteGuard(Protocol):
@@ -444,7 +443,7 @@ class RealmReferences:
         )
 
     def _create_absent(self, names: Sequence[str], *, is_repeat: bool) -> dict[str, Reference]:
-        """Try once to create references, and return those that exist, whoever made them: an unclear answer only needs a retry.
+        """Try once to create references, and return those that exist, also of others: an unclear response only needs a retry.
 
         is_repeat     an answer was unclear: what exists may be of that call, and is confirmed
         """

@@ -189,7 +189,8 @@ class ReconcileResult:
         reports = tuple(StallCause(reason_named(notice.reason).name, notice.message) for notice in outcome.reports)
         failure = _failure(outcome.error, is_seen=is_seen) if outcome.error else None
         if failure is not None and outcome.more_errors:
-            failure = StallCause(failure.reason, f"{failure.message}; and {len(outcome.more_errors)} more steps failed")
+            others = (_failure(error, is_seen=is_seen).message for error in outcome.more_errors)
+            failure = StallCause(failure.reason, "; ".join([failure.message, *others]))
         if failure is None and not is_seen and not (refused or waits):
             failure = StallCause("StoreUnavailable", "the store did not answer when it was asked how things stand")
         ended = tuple(notice for notice in reports if notice.reason in _ENDED_PURGES)

@@ -44,7 +44,7 @@ def secret_name(realm: str, principal: str = ROOT_PRINCIPAL) -> str:
 
     `<realm>-<principal>-credentials`, where the principal's name has no hyphen, so that the last hyphens divide it; with one
     `<realm>.<principal>.credentials`. What a name of a Secret may not have is replaced by hyphens, and a digest follows. A digest also
-    replaces the end of the realm's name where there is no room for it.
+    replaces the end of the realm's name where the whole would be too long.
     """
     if not _PLAIN.fullmatch(principal):
         ending = f".{_slug(principal)}.{_digest(principal)}.credentials".replace("..", ".")

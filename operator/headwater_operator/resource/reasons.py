@@ -166,7 +166,7 @@ _ALL: tuple[Reason, ...] = (
         ("Accepted", *_STALLS),
         "Warning",
         "An older custom resource definition in the cluster drops fields of the resource, or has dropped some. Nothing is done, so that "
-        "nothing is removed that only seems to be asked for no more. While such a definition is served, nothing is written to the resource "
+        "nothing is removed only because a field is missing. While such a definition is served, nothing is written to the resource "
         "either, and only the event, the operator's `/readyz`, the metric `headwater_operator_schema_older` and `helm test` report it.",
         "Apply the definitions of the operator's chart, then the manifest of the resource.",
     ),

@@ -53,7 +53,7 @@ COUNT_SECONDS = 2.0
 OLDER_SECONDS = 60.0
 """How often to look again whether the API server still serves an older schema."""
 SCHEMA_SECONDS = 1.0
-"""How old the answer to that may be when a resource is written; before each step it is asked anew."""
+"""How old that result may be when a resource is written; before each step the schema is checked again."""
 SECRET_SECONDS = 20.0
 """How often to check whether a foreign Secret is still in the way, which no watch reports."""
 

@@ -1,8 +1,8 @@
 """The schemas of Realms and Catalogs: those that this operator is built for, and whether the API server serves no older ones.
 
 An API server with an older definition drops the fields that it does not know, from what it reads as well as from what it is sent: the spec
-of a stored resource gets shorter, and its generation stays. What is missing is then no decision of anybody. Nor may the resource be written
-meanwhile, not even its status: the server stores what it has read, and the fields are lost for good.
+of a stored resource gets shorter, and its generation stays. A missing field is then not a decision of the user. The resource must not be
+written either, not even its status: the server would store what it has read, and the fields would be lost for good.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Watches of realms and catalogs: kopf lists and watches them, and its events go into the cache and the queue.
+"""Watches of realms and catalogs: a kopf for each kind lists and watches it, and its events go into the cache and the queue.
 
-kopf is used by its public interface alone. Its handlers only look (`on.event`): they write nothing, and keep nothing on the
-resources. kopf
-would take the operator's finalizer off where it finds it, because no handler of its kind asks for one, so it is told another name here,
-which nobody uses. What its interface does not tell (what left between two watches, and that a silent watch is alive) `relist` finds out.
+kopf is used by its public interface alone. Its handlers only look (`on.event`): they write nothing, and keep nothing on the resources.
+kopf would remove the operator's finalizer wherever it finds it, because no handler of its kind asks for one, so it is given another name
+here, which nobody uses. What its interface does not report (what left between two watches, and that a silent watch is alive) `relist`
+finds out.
 """
 
 from __future__ import annotations
@@ -64,8 +64,11 @@ class WatchScope:
     label_selector: str = ""
 
     def targets(self) -> list[WatchTarget]:
+        return [target for kind in PLURALS for target in self.targets_of(kind)]
+
+    def targets_of(self, kind: str) -> list[WatchTarget]:
         namespaces: list[str] | list[None] = sorted(set(self.namespaces)) or [None]
-        return [WatchTarget(kind, namespace) for kind in PLURALS for namespace in namespaces]
+        return [WatchTarget(kind, namespace) for namespace in namespaces]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +137,6 @@ class ResourceWatch:
         self._queue = queue
         self._api = api
         self._clock = clock
-        self._scope = scope
-        self._identity = identity or "headwater-operator"
-        self._timing = timing
-        self._login = _Login(api.connection)
         self._backoffs = JitteredBackoffs(longest_seconds=timing.longest_wait_seconds)
         self._progress = WatchProgress(scope.targets(), clock)
         self._relister = Relister(
@@ -150,10 +149,22 @@ class ResourceWatch:
             on_ended=self._end,
             on_listed=on_listed,
         )
+        self._kinds = [
+            _KindWatch(
+                kind,
+                api,
+                clock,
+                scope,
+                timing,
+                identity=identity or "headwater-operator",
+                take_in=self._take_in,
+                on_restart=self._relister.wake,
+            )
+            for kind in PLURALS
+        ]
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._stop_kopf: Callable[[], None] = lambda: None
-        self._fault: HeadwaterError | None = None
+        self._fault: Exception | None = None
         self._settled_until = 0.0
 
     @property
@@ -167,9 +178,9 @@ class ResourceWatch:
 
     def stop(self) -> None:
         """Request the end; from any thread, and even before it has begun."""
-        with self._lock:
-            self._stopped.set()
-            self._stop_kopf()
+        self._stopped.set()
+        for kind in self._kinds:
+            kind.stop()
 
     def run(self) -> None:
         """Feed the cache and the queue until it is stopped.
@@ -181,7 +192,7 @@ class ResourceWatch:
             return
         self._relister.start()
         try:
-            self._keep_watching()
+            self._run_kinds()
         finally:
             self._relister.stop()
         if self._fault is not None:
@@ -202,38 +213,122 @@ class ResourceWatch:
             names = " and ".join(f"{plural}.{GROUP}" for plural in missing)
             raise NotFoundError(f"the API server does not serve {names}: install the custom resource definitions first")
 
-    def _keep_watching(self) -> None:
+    def _run_kinds(self) -> None:
+        """Watch each kind in a thread until all have ended; a kind that cannot be watched any more ends the others."""
+        threads = [
+            threading.Thread(target=self._run_kind, args=(kind,), name=f"watch of {kind.kind}", daemon=True)
+            for kind in self._kinds
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _run_kind(self, kind: _KindWatch) -> None:
+        try:
+            kind.run()
+        except Exception as fault:  # noqa: BLE001 - run() raises it, in the thread of its caller
+            self._end(fault)
+
+    def _end(self, fault: Exception) -> None:
+        with self._lock:
+            self._fault = self._fault or fault
+        self.stop()
+
+    def _take_in(self, event: str | None, body: dict[str, Any]) -> None:
+        """Handle what the watch delivers: each change, and with None as event each resource of the initial list."""
+        if self._cache.update_resource(event, body):
+            self._enqueue(event, body)
+        if self._progress.note_event(event, body):
+            self._relister.wake()
+
+    def _enqueue(self, event: str | None, body: dict[str, Any]) -> None:
+        """Enqueue the resource. Listed resources that look healthy are queued slowly, so that they do not delay others."""
+        if event is not None or not _looks_settled(body):
+            self._queue.enqueue(resource_key_of(body))
+            return
+        now = self._clock.monotonic()
+        with self._lock:  # both kinds are listed at the same time
+            self._settled_until = until = max(self._settled_until, now) + SETTLED_SECONDS
+        self._queue.enqueue_after(resource_key_of(body), until - now)
+
+    def _forget(self, key: ResourceKey, uid: str) -> None:
+        """Remove a resource that was deleted while no watch was running."""
+        self._cache.remove_resource(key, uid=uid)
+        self._queue.enqueue(key)
+
+
+class _KindWatch:
+    """The watch of one kind, by a kopf of its own that is restarted when it ends.
+
+    kopf ends all of its watches when one of them fails, such as by HTTP 410 within a list of several pages, and at its end it cancels
+    every task of its loop. Kinds that shared a kopf or a loop would end each other's watches.
+
+    take_in       called with the event and the body that kopf delivers
+    on_restart    called when kopf has ended, and is about to be restarted
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        api: KubeApi,
+        clock: Clock,
+        scope: WatchScope,
+        timing: WatchTiming,
+        *,
+        identity: str,
+        take_in: Callable[[str | None, dict[str, Any]], None],
+        on_restart: Callable[[], None],
+    ) -> None:
+        self.kind = kind
+        self._api = api
+        self._clock = clock
+        self._scope = scope
+        self._timing = timing
+        self._identity = identity
+        self._take_in = take_in
+        self._on_restart = on_restart
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._stop_kopf: Callable[[], None] = lambda: None
+
+    def stop(self) -> None:
+        """Request the end; from any thread, and even before it has begun."""
+        with self._lock:
+            self._stopped.set()
+            self._stop_kopf()
+
+    def run(self) -> None:
         """Run kopf until it is stopped. It ends by itself on some errors, after most of which it can be restarted.
 
-        Such errors are a refused watch whose version is too old (HTTP 410), and an unknown error in the middle of a watch. The lists
-        find deletions that happened meanwhile.
+        Such errors are a refused watch whose version is too old (HTTP 410), a list whose version expires between two pages (HTTP 410),
+        and an unknown error in the middle of a watch. The lists find deletions that happened in between.
+
+        raises        UnavailableError when the kind cannot be listed any more
         """
-        waits = iter(self._backoffs)
+        backoffs = JitteredBackoffs(longest_seconds=self._timing.longest_wait_seconds)
+        waits = iter(backoffs)
         while not self._stopped.is_set():
             began = self._clock.monotonic()
             try:
                 asyncio.run(self._operate())  # each time in a new loop: kopf's left-overs end with it
             except Exception as fault:  # noqa: BLE001 - kopf has logged it, and its errors have no public names
                 self._refuse_ended_watch(fault)
-                log.warning("the watches ended, and begin anew")
+                log.warning("a watch ended and is restarted", kind=self.kind)
             if self._clock.monotonic() - began > self._timing.relist_seconds:
-                waits = iter(self._backoffs)
-            self._relister.wake()
+                waits = iter(backoffs)
+            self._on_restart()
             self._stopped.wait(next(waits))
 
     def _refuse_ended_watch(self, fault: Exception) -> None:
         """Raise where nothing can be listed any more, so that nothing can be watched either."""
         try:
-            for target in self._progress.targets:
+            for target in self._scope.targets_of(self.kind):
                 self._api.get_resource(str(target), {"limit": "1"})
         except (NotFoundError, RefusedError) as error:
             raise UnavailableError(f"the watch of realms and catalogs ended: {error}") from fault
         except HeadwaterError:
             return  # it is temporarily unreachable
-
-    def _end(self, fault: HeadwaterError) -> None:
-        self._fault = self._fault or fault
-        self.stop()
 
     async def _operate(self) -> None:
         """Run kopf until it has ended. Raises the error that ended it, except for a stop."""
@@ -275,43 +370,21 @@ class ResourceWatch:
         )
 
     def _registry(self, ending: asyncio.Event) -> kopf.OperatorRegistry:
-        registry = kopf.OperatorRegistry()
+        registry, login = kopf.OperatorRegistry(), _Login(self._api.connection)
 
         async def end(**_: Any) -> None:
             ending.set()
 
         def log_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:
-            return self._login(settings)
+            return login(settings)
 
         async def take_in(event: Any, **_: Any) -> None:
             self._take_in(event["type"], event["object"])
 
         kopf.on.login(registry=registry, id="login")(log_in)
         kopf.on.cleanup(registry=registry, id="end")(end)
-        for plural in PLURALS.values():
-            kopf.on.event(GROUP, VERSION, plural, registry=registry, id=plural)(take_in)
+        kopf.on.event(GROUP, VERSION, PLURALS[self.kind], registry=registry, id=PLURALS[self.kind])(take_in)
         return registry
-
-    def _take_in(self, event: str | None, body: dict[str, Any]) -> None:
-        """Handle what the watch delivers: each change, and with None as event each resource of the initial list."""
-        if self._cache.update_resource(event, body):
-            self._enqueue(event, body)
-        if self._progress.note_event(event, body):
-            self._relister.wake()
-
-    def _enqueue(self, event: str | None, body: dict[str, Any]) -> None:
-        """Enqueue the resource. Listed resources that look healthy are queued slowly, so that they do not delay others."""
-        if event is not None or not _looks_settled(body):
-            self._queue.enqueue(resource_key_of(body))
-            return
-        now = self._clock.monotonic()
-        self._settled_until = max(self._settled_until, now) + SETTLED_SECONDS
-        self._queue.enqueue_after(resource_key_of(body), self._settled_until - now)
-
-    def _forget(self, key: ResourceKey, uid: str) -> None:
-        """Remove a resource that was deleted while no watch was running."""
-        self._cache.remove_resource(key, uid=uid)
-        self._queue.enqueue(key)
 
 
 def try_watch(api: KubeApi, kind: str, *, namespace: str | None = None, label_selector: str = "") -> int:
@@ -358,16 +431,16 @@ def _looks_settled(body: dict[str, Any]) -> bool:
 
 
 class _Login:
-    """The credentials of a connection for kopf: the current ones first, and fresh ones when kopf asks again after a refusal."""
+    """The credentials of a connection for one run of kopf: the current ones first, and fresh ones when it asks again after a refusal."""
 
     def __init__(self, connection: KubeConnection) -> None:
         self._connection = connection
-        self._is_again = False
+        self._given: dict[str, str] | None = None
 
     def __call__(self, settings: kopf.OperatorSettings) -> kopf.ConnectionInfo:
-        if self._is_again:
-            self._connection.renew(self._connection.headers())
-        self._is_again = True
+        if self._given is not None:
+            self._connection.renew(self._given)  # does nothing where another kind's refusal has renewed them
+        self._given = self._connection.headers()
         credentials = self._connection.credentials()
         return kopf.ConnectionInfo(
             server=credentials.server,

@@ -26,7 +26,7 @@ export function address(path) {
   return new URL(path.replace(/^\//, ""), document.baseURI.split("#")[0]).href;
 }
 
-/** End the session at the server, too: its token, and what that was exchanged for. A server that cannot is no reason to stay logged in. */
+/** End the session at the server, too: its token, and what that was exchanged for. If that fails, the console logs out anyway. */
 export function endSession() {
   const [endpoint, token] = [server.peek()?.revocationEndpoint, session.peek()?.token];
   logOut();

@@ -79,7 +79,7 @@ def answer_token(call: Call[None, bytes]) -> Answer:
 
 
 def answer_revocation(call: Call[None, bytes]) -> Answer:
-    """End the sign-in of a token, as RFC 7009 has it: whoever holds the token may. One that does not hold is answered alike.
+    """End the sign-in of a token (RFC 7009). Every bearer of the token may, and a token that is not valid gets the same response.
 
     raises        UnavailableError
     """
@@ -93,7 +93,7 @@ def answer_revocation(call: Call[None, bytes]) -> Answer:
         realm = named_realm(token)
         if realm is None:
             raise OAuthRefusal(
-                "unsupported_token_type", "the token is no token of this server: its identity provider revokes it"
+                "unsupported_token_type", "the token was not issued by this server: revoke it at its identity provider"
             )
         current_trail().realm = realm[:_SHOWN]
         with suppress(NotProvenError):

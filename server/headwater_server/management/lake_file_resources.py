@@ -26,6 +26,7 @@ from headwater.lake_files import (
     ReadReport,
     explain_lake_file,
     folder_code,
+    folder_table,
     read_last_report,
     summarize_report,
 )
@@ -242,9 +243,10 @@ def _explained(told: LakeFileExplanation) -> ExplainedFile:
     why = told.rule or told.sentence
     if told.referrers and not own:  # how another catalog names it is that one's own
         why = FILE_SENTENCES[FileReason(told.code)]
-    code, tables = told.code, [each for each in told.tables if (each.realm, each.catalog) == (told.realm, told.catalog)]
+    tables = [each for each in told.tables if (each.realm, each.catalog) == (told.realm, told.catalog)]
+    code, table = told.code, told.table
     if code in FOLDER_SENTENCES:  # as if what other catalogs have there were not there
-        code = folder_code(told.url, tables)
+        code, table = folder_code(told.url, tables), folder_table(told.url, tables)
         why = why.replace(FOLDER_SENTENCES[told.code], FOLDER_SENTENCES[code])
     return ExplainedFile(
         url=told.url,
@@ -253,7 +255,7 @@ def _explained(told: LakeFileExplanation) -> ExplainedFile:
         why=why,
         catalog=told.catalog,
         place=told.place,
-        table=told.table,
+        table=table,
         referrers=[ReferringVersion(each.key, list(each.where), list(map(str, each.snapshots)), each.metadata) for each in own],
         tables=[
             TableOfFolder(each.key, list(each.where), each.location, time_or_none(each.dropped), each.dropped_by)

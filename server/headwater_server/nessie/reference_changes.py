@@ -96,7 +96,7 @@ def _check_exact(path: ReferencePath, what: str) -> None:
 def _expected_of(session: NessieSession, path: ReferencePath, before: NamedRef) -> ObjectId | None:
     """Where the client says that a reference is; None: it has no commit, and this is checked here.
 
-    raises        ConflictError where it has one all the same, and for a hash that is none of its commits
+    raises        ConflictError where it has one, and for a hash that is not one of its commits
     """
     if path.is_no_ancestor:
         if before.head is None:

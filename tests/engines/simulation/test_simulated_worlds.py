@@ -16,7 +16,7 @@ from headwater.store.backends.memory import MemoryBackend
 from tiers import long_but_for
 
 SEED = os.environ.get("HEADWATER_SEED")
-SEEDS = 160
+SEEDS = 80
 SOAKED = 6000
 GROUPS = 20
 QUICK_GROUPS = range(2)

@@ -37,7 +37,7 @@ class Worker:
             return
 
 
-def wait_for(condition: Callable[[], bool], *, seconds: float = 60, why: Callable[[], object] = lambda: "") -> None:
+def wait_for(condition: Callable[[], bool], *, seconds: float = 180, why: Callable[[], object] = lambda: "") -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, why()

@@ -37,8 +37,8 @@ class Collection(Work):
     task: ObjectId
 
     @classmethod
-    def prepare(cls, store: Store, folder: Path) -> Collection:
-        realm = make_realm(store, garbage=ROWS)
+    def prepare(cls, store: Store, folder: Path, *, garbage: int = ROWS) -> Collection:
+        realm = make_realm(store, garbage=garbage)
         time.sleep(2.2)  # the writer's grace
         return cls(TaskQueue(store).submit_task("gc", realm=realm.id, realm_key=realm.key).id)
 
@@ -56,8 +56,8 @@ class Purge(Work):
     key: int
 
     @classmethod
-    def prepare(cls, store: Store, folder: Path) -> Purge:
-        realm = make_realm(store, garbage=ROWS)
+    def prepare(cls, store: Store, folder: Path, *, garbage: int = ROWS) -> Purge:
+        realm = make_realm(store, garbage=garbage)
         realms = RealmRegistry(store)
         inactive = realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
         time.sleep(1.1)  # the hold

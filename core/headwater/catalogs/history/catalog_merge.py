@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
@@ -34,7 +35,7 @@ from headwater.catalogs.content_operations import (
     survivors_below,
 )
 from headwater.catalogs.history.commit_meta import CommitMeta, check_expected
-from headwater.catalogs.history.content_diff import ContentChange, changes_between
+from headwater.catalogs.history.content_diff import ContentChange, changes_between, content_differences
 from headwater.catalogs.history.merge_base import MergeBase, MergeBaseFinder
 from headwater.catalogs.history.three_way import (
     MergedKey,
@@ -46,10 +47,10 @@ from headwater.catalogs.history.three_way import (
     judge_merge,
 )
 from headwater.catalogs.history.undone_merges import UndoneChange, UndoneChanges, find_undone
-from headwater.catalogs.place_releases import check_coming, take_back_copies, with_places_taken
+from headwater.catalogs.place_releases import check_coming, find_lost_copies, take_back_copies, with_places_taken
 from headwater.catalogs.stored_metadata import IcebergMetadata, metadata_bytes, read_metadata, store_metadata
 from headwater.commits import Commit, Head, StagedObjects, Transaction, commit_change, read_commit, read_head
-from headwater.errors import ConflictError, CorruptionError, ExpiredError, NotFoundError
+from headwater.errors import ConflictError, CorruptionError, ExpiredError, NotFoundError, RefusedError
 from headwater.iceberg.metadata_json import MetadataParts
 from headwater.index import Index, IndexEditor
 from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_text, unknown_pointers_reason
@@ -145,6 +146,10 @@ class MergeResult:
         return tuple(key for step in self.steps for key in step.keys)
 
 
+class TooManyChangesError(RefusedError):
+    """The source of a preview has more changes since the merge base than its caller looks at."""
+
+
 class MergeConflictError(ConflictError):
     """A merge or transplant has conflicts, and nothing was written.
 
@@ -175,20 +180,25 @@ def merge_commits(target: MergeTarget, source: MergeSource, meta: CommitMeta, op
     return _Merge(target, source, meta, options).carry_out()
 
 
-def preview_effects(rows: RealmStore, into: Head | None, source: Head | None) -> Mapping[ContentKey, MergeEffect] | None:
+def preview_effects(
+    rows: RealmStore, catalog_id: str, into: Head | None, source: Head | None, *, most: int | None = None
+) -> Mapping[ContentKey, MergeEffect] | None:
     """What a merge of a source into a state would do to each key that it looks at; other keys are ``LEFT``.
 
+    most          look at this number of changes of the source; None: all
     returns       None where a base would have to be named: the two have nothing in common, or not any more
+    raises        TooManyChangesError where the source has more changes
     """
     if source is None:
         return {}
-    merge = _Merge(MergeTarget(rows, "", "", ""), MergeSource("", source), CommitMeta(), MergeOptions(dry_run=True))
+    merge = _Merge(MergeTarget(rows, catalog_id, "", ""), MergeSource("", source), CommitMeta(), MergeOptions(dry_run=True))
     try:
-        plan = merge.plan_onto(into)
+        plan = merge.plan_onto(into, most=most)
     except (NotFoundError, ExpiredError):
         return None
-    effects = {merged.key: MergeEffect.of(merged.outcome) for merged in plan.keys}
-    return effects | {each.key: MergeEffect.CONFLICT for each in plan.conflicts if each.key is not None}
+    conflicts = {each.key for each in plan.conflicts if each.key is not None}
+    conflicts |= find_lost_copies(rows, catalog_id, source, index_at(into, IDS), plan.contents())
+    return {merged.key: MergeEffect.of(merged.outcome) for merged in plan.keys} | dict.fromkeys(conflicts, MergeEffect.CONFLICT)
 
 
 class _Planned(NamedTuple):
@@ -231,11 +241,17 @@ class _Merge:
         steps = tuple(replace(step, commit=made) for step in done.result.steps)
         return replace(done.result, head=done.commit_id, steps=steps)
 
-    def plan_onto(self, now: Head | None) -> MergePlan:
-        """What would be done to a state, with its conflicts."""
+    def plan_onto(self, now: Head | None, *, most: int | None = None) -> MergePlan:
+        """What would be done to a state, with its conflicts; the places of dropped tables are not looked at.
+
+        raises        TooManyChangesError where the source has more than ``most`` changes
+        """
         rows = self._target.rows
         head_id, commit_ = (None, None) if now is None else (now.id, now.commit)
-        return self._plan(rows, self._base(rows, head_id, commit_), head_id, DryRunState(now)).plan
+        base = self._base(rows, head_id, commit_)
+        if most is not None:
+            self._check_changes(base.commit, most)
+        return self._make_plan(rows, base, DryRunState(now)).plan
 
     def _look(self, now: Head | None) -> MergeResult:
         """Plan on a published head, and copy or read the contents that the plan needs."""
@@ -269,16 +285,19 @@ class _Merge:
         """Plan once for each head: a large merge is run again when it took too long to share a group with others."""
         known = self._plans.get(head_id)
         if known is None:
-            changes = self._changes_since(base.commit)
-            undone = self._undone(rows, base, changes, state.index(CONTENT))
-            if undone:
-                changes = sorted([*changes, *(each.change for each in undone.values())], key=lambda change: change.key)
-            plan = plan_merge(state.index(CONTENT), state.index(IDS), changes, self._options, self._target.guard, undone)
-            # behind the guard: which keys are changed is for those alone who may see all of them
-            self._options.check_used({change.key for change in changes})
-            known = _Planned(plan, tuple(sorted(undone)))
+            known = self._make_plan(rows, base, state)
             self._plans = {head_id: known}
         return known
+
+    def _make_plan(self, rows: RealmReader, base: MergeBase, state: Transaction | DryRunState) -> _Planned:
+        changes = self._changes_since(base.commit)
+        undone = self._undone(rows, base, changes, state.index(CONTENT))
+        if undone:
+            changes = sorted([*changes, *(each.change for each in undone.values())], key=lambda change: change.key)
+        plan = plan_merge(state.index(CONTENT), state.index(IDS), changes, self._options, self._target.guard, undone)
+        # behind the guard: which keys are changed is for those alone who may see all of them
+        self._options.check_used({change.key for change in changes})
+        return _Planned(plan, tuple(sorted(undone)))
 
     def _undone(
         self, rows: RealmReader, base: MergeBase, changes: Sequence[ContentChange], content: Index
@@ -303,6 +322,11 @@ class _Merge:
         if known is None:
             known = self._changes[base] = self._compare(base)
         return known
+
+    def _check_changes(self, base: ObjectId | None, most: int) -> None:
+        before = None if base is None else read_commit(self._target.rows, base)
+        if len(list(islice(content_differences(before, self._source.head), most + 1))) > most:
+            raise TooManyChangesError(f"{self._name()} has more than {most:,} changes since the merge base")
 
     def _compare(self, base: ObjectId | None) -> list[ContentChange]:
         source = self._source.head

@@ -66,7 +66,7 @@ class CommitMeta:
 
     @property
     def person_text(self) -> str:
-        """Who is behind the commit: the committer, which is proven, and the authors, where the request named others."""
+        """Who made the commit: the verified committer, and the authors where the request named others."""
         authors = ", ".join(self.authors)
         if not self.committer:
             return f"author {authors}" if authors else "unknown"

@@ -12,8 +12,8 @@ Commits are read in bulk: with the one that the walk has come to, those that the
 reading ahead changes no answer, for it never decides what is walked. Of what is read ahead no more waits unused than was walked
 before, so a short walk reads next to nothing that it does not need, and a long one twice what it needs at most.
 
-A restoration is a commit on top with an older state. Where the target has one, the merge base lies in what it undid, perhaps. Then a
-second walk finds the base as if the target had never had that: it goes from the restoration to the commit whose state that copied.
+A restoration is a commit on top with an older state. If the target has one, the merge base may be among what it undid. A second walk
+then finds the base as if the target had never had that: it goes from the restoration to the commit whose state it copied.
 
     main   A - B - M - R(B)   M has merged D, R undid it: the nearest of D and R is D, and B without what R undid
                |   |

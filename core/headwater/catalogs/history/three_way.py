@@ -1,7 +1,7 @@
 """The three-way merge of two branches, and its conflicts; decided from key views alone, without a store.
 
-For each key that the source changed there are three states: at the merge base, at the source, and at the target's head. So there are
-for each of its changes that were merged before, and that a restoration of the target took back. Nothing
+For each key that the source changed there are three states: at the merge base, at the source, and at the target's head. A change that was
+merged before, and that a restoration of the target took back, is judged in the same way. Nothing
 is to be done where source and target are equal. A key that is empty on both sides can still be a conflict: one side deleted the
 content and the other renamed it. It is a conflict where the target differs from the base; the mode of the key, or a resolved
 content, says what to do then. The resulting state is judged as for every commit: no key without its namespaces, no content

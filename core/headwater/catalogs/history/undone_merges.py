@@ -1,8 +1,8 @@
 """What a merge brought to a branch, and a restoration of the branch took back: a later merge of the same source has to ask about it.
 
-By the commits alone all of the source was merged, so nothing of it would be merged again; by the contents the branch does not have it.
-Nobody but the caller knows which of the two is meant, so such a key is a conflict, until its mode is FORCE or DROP. A change that the
-branch made itself and took back is none: a source that has it because it parted later never asked for it.
+Judged by commits, all of the source was merged, and nothing would be merged again; judged by contents, the branch does not have it.
+Only the caller knows which one is right, so such a key is a conflict until its mode is FORCE or DROP. A change that the branch itself made
+and took back is not a conflict: a source that has it because it forked later did not make that change.
 """
 
 from __future__ import annotations

@@ -475,7 +475,7 @@ class _Importer:
         return f"{conflict}, of {self._named(conflict.owner)}" if is_foreign else str(conflict)
 
     def _named(self, owner: ClaimOwner) -> str:
-        """The other catalog that has a claim, with what frees it. An import may tell: whoever runs it administers the realm's catalogs."""
+        """The other catalog that has a claim, with what frees it. An import may name it: its callers administer the realm's catalogs."""
         realm, definition = self._claims.rows.realm, self._claims.find_catalog(owner)
         if definition is None:
             return (

@@ -94,12 +94,12 @@ export function Id({ value, length = 16, href }) {
     <${Copied} text=${text} label=${`Copy ${text}`} /></span>`;
 }
 
-/** Who is behind a commit: the proven committer; whom the request named as authors stands beside as what it is, a claim. */
+/** Who made a commit: the verified committer, and beside it the authors that the request named, which are not verified. */
 export function Person({ of: { committer, authors } }) {
   const named = authors.join(", ");
   if (!committer && !named) return html`unknown`;
-  const claim = named && named !== committer && html`<span class="quiet" title="The request named this author; nobody checked it">author <bdi>${named}</bdi></span>`;
-  return html`${committer && html`<bdi title="Proven: the principal that made the request">${committer}</bdi>`}${committer && claim && ", "}${claim}`;
+  const claim = named && named !== committer && html`<span class="quiet" title="The request named this author; it was not verified">author <bdi>${named}</bdi></span>`;
+  return html`${committer && html`<bdi title="Verified: the principal that made the request">${committer}</bdi>`}${committer && claim && ", "}${claim}`;
 }
 
 const TONES = byName({

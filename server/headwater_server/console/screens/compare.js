@@ -1,6 +1,6 @@
 // What differs between two references, key by key.
 
-import { html } from "../ui.js";
+import { byName, html } from "../ui.js";
 import { catalogPath, get } from "../api.js";
 import { usePages } from "../resource.js";
 import { go, hereWith, link } from "../router.js";
@@ -8,6 +8,12 @@ import { count, Empty, Icon, Id, State } from "../parts/base.js";
 import { Heading } from "../parts/layout.js";
 import { RefPicker, useReferences } from "../parts/refpicker.js";
 import { PagedTable } from "../parts/rows.js";
+
+const GAPS = byName({
+  NO_COMMON_ANCESTOR: "the two have no common ancestor that is still known, so that a merge needs a base.",
+  TOO_MANY_CHANGES: "there are too many changes since their common ancestor. The merge page shows it before anything is written.",
+  HIDDEN_CONTENTS: "you may not list everything in both.",
+});
 
 export function Compare({ realm, catalog, query, may }) {
   const all = useReferences(realm, catalog);
@@ -17,7 +23,7 @@ export function Compare({ realm, catalog, query, may }) {
   const isAsked = before && after;
   const pages = usePages(
     isAsked ? `diff ${realm} ${catalog} ${before} ${after}` : null,
-    (pageToken, signal) => get(catalogPath(realm, catalog, "diff"), { before, after, details: "true", pageToken }, signal),
+    (pageToken, signal) => get(catalogPath(realm, catalog, "diff"), { before, after, details: "true", merge: "true", pageToken }, signal),
     (answer) => answer.differences,
   );
   return html`<${Heading} title="Compare">
@@ -36,8 +42,17 @@ export function Compare({ realm, catalog, query, may }) {
             ${each.renamedTo && html`<span class="quiet small">is now <bdi>${each.renamedTo}</bdi></span>`}${each.renamedFrom && html`<span class="quiet small">was <bdi>${each.renamedFrom}</bdi></span>`}` },
           { title: "Before", of: (each) => html`<${Side} of=${each.before} />` },
           { title: "After", of: (each) => html`<${Side} of=${each.after} />` },
-        ]} />`
+          ...(pages.last?.mergeGap ? [] : [{ title: `Merging ${after} into ${before}`, of: (each) => html`<${MergeEffect} of=${each.merge} into=${before} />` }]),
+        ]} />
+        ${GAPS[pages.last?.mergeGap] && html`<p class="hint">What merging ${after} into ${before} would do is not shown: ${GAPS[pages.last.mergeGap]}</p>`}`
       : html`<${Empty} title="Choose two references">Branches, tags, or commits as name@hash and name~2.<//>`}`;
+}
+
+/** What a merge would do to a key of the branch that it changes. */
+function MergeEffect({ of: effect, into }) {
+  if (!effect) return "–";
+  if (effect === "CONFLICT") return html`<${State} of="CONFLICT" tone="bad" />`;
+  return effect === "PUT" ? "brings it" : effect === "REMOVED" ? "removes it" : html`<span class="quiet">leaves it as it is on ${into}</span>`;
 }
 
 /** What stands at a key on one side. */

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from headwater.catalogs import Content, ContentChange, ContentKey
+from headwater.catalogs import Content, ContentChange, ContentKey, MergeEffect
+from headwater.catalogs.history.catalog_merge import TooManyChangesError, preview_effects
 from headwater.catalogs.history.content_diff import ChangeToken, compare_commits
 from headwater.commits import Head
 from headwater.errors import ExpiredError
 from headwater.store import ObjectId
 from headwater_server.call import Answer, Call
-from headwater_server.management.contents.content_shapes import DifferenceList, DifferencesQuery, ShownDifference
+from headwater_server.management.contents.content_shapes import (
+    MOST_PREVIEWED_CHANGES,
+    DifferenceList,
+    DifferencesQuery,
+    MergeGap,
+    ShownDifference,
+)
 from headwater_server.management.contents.contents_reader import ContentsReader, open_reader
 from headwater_server.management.contents.shown_entries import entry_body
 from headwater_server.management.route_parts import CATALOG_PATH, READ_ERRORS
@@ -22,7 +29,7 @@ from headwater_server.route_table import Route
 
 _NEEDS: Final = (
     "REFERENCE_READ_HISTORY on the reference, of both. A difference is left out where the caller may not list what stands on either side;"
-    " details are added where they may be read"
+    " details are added where they may be read, and what a merge would do where all contents of both may be listed"
 )
 
 
@@ -66,13 +73,15 @@ def answer_differences(call: Call[DifferencesQuery, None]) -> Answer:
         )
     except ExpiredError as fault:
         raise expired_page_error(fault) from fault
+    effects, gap = _merge_effects(before, after) if query.merge else (None, "NOT_REQUESTED")
     return Answer(
         body=DifferenceList(
             before=before.ref,
             before_commit=before.commit,
             after=after.ref,
             after_commit=after.commit,
-            differences=_bodies(before, after, page.shown, with_details=query.details),
+            differences=_bodies(before, after, page.shown, effects, with_details=query.details),
+            merge_gap=gap,
             next_page_token=tokens.to_client(page.token),
         )
     )
@@ -106,9 +115,31 @@ def _listed(before: ContentsReader, after: ContentsReader, changes: Sequence[Con
     return [shown.get(change.key) for change in changes]
 
 
+def _merge_effects(
+    before: ContentsReader, after: ContentsReader
+) -> tuple[Mapping[ContentKey, MergeEffect] | None, MergeGap | None]:
+    """What merging ``after`` into ``before`` would do, or why that is not reported. A hidden key can cause a conflict at another one."""
+    if not (before.shows_all and after.shows_all):
+        return None, "HIDDEN_CONTENTS"
+    session = before.session
+    try:
+        effects = preview_effects(
+            session.rows, session.definition.id, before.seen.head, after.seen.head, most=MOST_PREVIEWED_CHANGES
+        )
+    except TooManyChangesError:
+        return None, "TOO_MANY_CHANGES"
+    return effects, None if effects is not None else "NO_COMMON_ANCESTOR"
+
+
 def _bodies(
-    before: ContentsReader, after: ContentsReader, changes: Sequence[ContentChange], *, with_details: bool
+    before: ContentsReader,
+    after: ContentsReader,
+    changes: Sequence[ContentChange],
+    effects: Mapping[ContentKey, MergeEffect] | None,
+    *,
+    with_details: bool,
 ) -> list[ShownDifference]:
+    """``effects`` of a merge; None: they are not reported."""
     olds: dict[ContentKey, Content | None] = {}
     news: dict[ContentKey, Content | None] = {}
     if with_details:
@@ -125,6 +156,7 @@ def _bodies(
             after=None if change.after is None else entry_body(change.key, change.after, news.get(change.key)),
             renamed_to=None if change.renamed_to is None else str(change.renamed_to),
             renamed_from=None if change.renamed_from is None else str(change.renamed_from),
+            merge=None if effects is None else effects.get(change.key, MergeEffect.LEFT).value,
         )
         for change in changes
     ]

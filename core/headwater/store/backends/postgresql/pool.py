@@ -86,7 +86,7 @@ OPTIONS = (
     UrlOption("sslkey", "a file with this client's key"),
     UrlOption(
         "target_session_attrs",
-        "which of several hosts to use: the one that is the primary, or that takes writes; any that is no standby",
+        "which of several hosts to use: the primary, one that accepts writes, or the first that responds (a standby is refused)",
         "primary",
         one_of("primary", "read-write", "any"),
     ),
