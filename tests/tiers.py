@@ -7,7 +7,7 @@ A test that takes long as a whole bears the mark. Of others the quick tier takes
 - 30 examples of a property that names no number of them; where it is long, and without ``-m``, 100
 - the parameters that ``long_but_for`` names, and a few of the moments that the ``sample`` fixture goes through
 
-The long tier runs all cases of a test up to LONG_CASES, and of more a third, but no fewer: others at each run, by the seed that the run
+The long tier runs all cases of a test up to LONG_CASES, and of more a sixth, but no fewer: others at each run, by the seed that the run
 shows. A soak (HEADWATER_SOAK=1) runs all cases, and tries all moments and more seeds. ``pytest tests/x`` without ``-m`` runs both tiers
 of a folder, with all cases.
 """
@@ -31,7 +31,7 @@ T = TypeVar("T")
 IS_SOAK = os.environ.get("HEADWATER_SOAK") == "1"
 _LONG_STRIDE = 5
 QUICK_CASES = 2
-LONG_CASES = 12
+LONG_CASES = 4
 SAMPLED_FOLDERS = frozenset({"chart", "crds", "engines", "house"})
 SERVERS = frozenset({"postgresql", "mongodb"})
 SERVER_FIXTURES = frozenset(f"{server}_{kind}" for server in SERVERS for kind in ("server", "url"))
@@ -95,7 +95,7 @@ def cases_for_soaks(items: Iterable[pytest.Item], seed: int) -> list[pytest.Item
     left_out = []
     for found in cases.values():
         found.sort(key=lambda item: zlib.crc32(f"{seed} {item.nodeid}".encode()))
-        left_out += found[max(LONG_CASES, -(-len(found) // 3)) :]
+        left_out += found[max(LONG_CASES, -(-len(found) // 6)) :]
     return left_out
 
 

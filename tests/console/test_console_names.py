@@ -53,7 +53,7 @@ def test_folders_open_whatever_their_name(visit: Visit, odd: Catalog) -> None:
         row = console.page.get_by_role("treeitem").filter(has_text=name).first
         row.click()
         row.and_(console.page.locator("[aria-expanded=true]")).wait_for()
-    console.page.wait_for_function("document.querySelector('main').innerText.split('inside').length === 4")
+    console.page.wait_for_function("() => document.querySelector('main').innerText.split('inside').length === 4")
 
     assert not console.complaints
 
