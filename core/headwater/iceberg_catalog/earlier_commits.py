@@ -21,7 +21,7 @@ has in its metadata log. Where there is more to look at than a request can, nobo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from typing import Any, NamedTuple
@@ -134,17 +134,18 @@ def _judge_whole(document: Document, commit: TableCommit, versions: _Versions, n
 
     versions      those from this one on; those that follow on ``newest`` where that has been taken from them
     """
-    others = [update for update in commit.updates if not _is_told_by_place(document, update)]
+    added = _ids_of(added_snapshots(commit.updates))
+    others = [update for update in commit.updates if not _is_told_by_place(document, update, added)]
     if not others or _hold(document, others):
         return CommitVerdict.HAPPENED
-    made = _first_with(versions, _ids_of(added_snapshots(commit.updates)), newest)
+    made = _first_with(versions, added, newest)
     if made is None or _place_of(made.document, commit) is not _Place.WHOLE:
         return CommitVerdict.UNCLEAR
     return CommitVerdict.HAPPENED if _hold(made.document, others) else CommitVerdict.UNCLEAR
 
 
-def _is_told_by_place(document: Document, update: Any) -> bool:
-    """Whether an update holds where the place of its snapshot is WHOLE, however the table has changed since."""
+def _is_told_by_place(document: Document, update: Any, added: Container[int]) -> bool:
+    """Whether an update holds where the place of the added snapshots is WHOLE, however the table has changed since."""
     if not isinstance(update, Mapping):
         return False
     if update.get("action") == "add-snapshot":
@@ -152,7 +153,7 @@ def _is_told_by_place(document: Document, update: Any) -> bool:
     if update.get("action") != "set-snapshot-ref" or any(update.get(field) is not None for field in _RETENTION):
         return False
     kind = _ref_of(document, update.get("ref-name")).get("type", "branch")
-    return bool(update.get("type") == kind)
+    return bool(update.get("type") == kind) and update.get("snapshot-id") in added
 
 
 def _hold(document: Document, updates: Sequence[Mapping[str, Any]]) -> bool:
