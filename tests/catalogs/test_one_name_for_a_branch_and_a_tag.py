@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 
 import pytest
@@ -17,10 +18,10 @@ from headwater.catalogs.content import ContentKey
 from headwater.errors import ConflictError
 from headwater.store import Backend, RealmId, RealmKey
 from headwater.store.backends.memory import MemoryBackend
+from stopped_actors import WAIT_SECONDS, Actor
 from tiers import Sample
 
 KEY = RealmKey(4711)
-WAIT_SECONDS = 60.0
 LAST = 21
 """Beyond the last call of a creation that nobody contests."""
 Act = Callable[[Catalog], object]
@@ -40,39 +41,9 @@ def make_lake(store: Store) -> None:
     Catalogs(rows).open_catalog("lake").commit("main", [Put(ContentKey.of("sales"), Namespace())])
 
 
-class Actor:
-    """One process, which is stopped before one of its calls until it may go on."""
-
-    def __init__(self, backend: MemoryBackend, settings: Settings, clock: FakeClock, act: Act) -> None:
-        self.faults = FaultyBackend(backend)
-        self.error: Exception | None = None
-        self._lake = lake_on(self.faults, settings, clock)
-        self._act = act
-        self._stopped, self._may_go = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def run_until(self, call: int) -> None:
-        """Returns when it is stopped, or at its end."""
-        self.faults.intervene("*", self._stop, at=call)
-        self._thread.start()
-        assert self._stopped.wait(WAIT_SECONDS)
-
-    def finish(self) -> None:
-        self._may_go.set()
-        self._thread.join(WAIT_SECONDS)
-        assert not self._thread.is_alive()
-
-    def _stop(self) -> None:
-        self._stopped.set()
-        assert self._may_go.wait(WAIT_SECONDS)
-
-    def _run(self) -> None:
-        try:
-            self._act(self._lake)
-        except ConflictError as lost:
-            self.error = lost
-        finally:
-            self._stopped.set()
+def actor_of(backend: MemoryBackend, settings: Settings, clock: FakeClock, act: Act) -> Actor:
+    faults = FaultyBackend(backend)
+    return Actor(faults, partial(act, lake_on(faults, settings, clock)), losing=ConflictError)
 
 
 def calls_of(act: Act, settings: Settings) -> int:
@@ -119,7 +90,7 @@ def test_interleaved_creations_make_one(settings: Settings, first: Act, second: 
         lake = lake_on(backend, settings, clock)
         lake.create_branch("old")
         lake.delete_branch("old")
-        actors = [Actor(backend, settings, clock, act) for act in (first, second)]
+        actors = [actor_of(backend, settings, clock, act) for act in (first, second)]
         actors[0].run_until(one)
         actors[1].run_until(other)
         for actor in actors:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -22,9 +22,9 @@ from headwater.realms import RealmRegistry
 from headwater.restore import RestoreRequest, RestoreTarget, restore_state
 from headwater.store import Backend, ObjectId, RealmStore, id_text
 from headwater.store.backends.memory import MemoryBackend
+from stopped_actors import Actor
 from tiers import IS_SOAK, Sample
 
-WAIT_SECONDS = 60.0
 LAST = 60
 """Beyond the last call of each act that nobody contests."""
 _ENDS = 4
@@ -117,40 +117,10 @@ def make_world(make_realm: MakeRealm, warehouse: Path, settings: Settings) -> Ma
     return make
 
 
-class Actor:
-    """One process, which is stopped before one of its calls until it may go on."""
-
-    def __init__(self, backend: Backend, world: World, clock: FakeClock, act: Act) -> None:
-        self.faults = FaultyBackend(backend)
-        store = Store(self.faults, url="memory://", settings=world.store.settings, clock=clock)  # type: ignore[arg-type]  # faulty is any backend
-        self._world = World(store, world.place, world.held, world.document)
-        self._act = act
-        self.error: HeadwaterError | None = None
-        self._stopped, self._may_go = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def run_until(self, call: int) -> None:
-        """Returns when it is stopped, or at its end."""
-        self.faults.intervene("*", self._stop, at=call)
-        self._thread.start()
-        assert self._stopped.wait(WAIT_SECONDS)
-
-    def finish(self) -> None:
-        self._may_go.set()
-        self._thread.join(WAIT_SECONDS)
-        assert not self._thread.is_alive()
-
-    def _stop(self) -> None:
-        self._stopped.set()
-        assert self._may_go.wait(WAIT_SECONDS)
-
-    def _run(self) -> None:
-        try:
-            self._act(self._world)
-        except HeadwaterError as refused:
-            self.error = refused
-        finally:
-            self._stopped.set()
+def actor_of(backend: Backend, world: World, clock: FakeClock, act: Act) -> Actor:
+    faults = FaultyBackend(backend)
+    store = Store(faults, url="memory://", settings=world.store.settings, clock=clock)  # type: ignore[arg-type]  # faulty is any backend
+    return Actor(faults, partial(act, World(store, world.place, world.held, world.document)), losing=HeadwaterError)
 
 
 def live_tables(world: World) -> dict[str, set[str]]:
@@ -189,7 +159,7 @@ def test_one_of_two_has_the_place(
     for one, other, pause_seconds in sample.one_in(97, moments()):
         backend, clock = MemoryBackend(), FakeClock()
         world = make_world(backend, clock)
-        actors = [Actor(backend, world, clock, act) for act in acts]
+        actors = [actor_of(backend, world, clock, act) for act in acts]
         actors[0].run_until(one)
         clock.advance(pause_seconds)
         actors[1].run_until(other)
@@ -203,7 +173,7 @@ def test_one_of_two_has_the_place(
 def test_interleavings_reach_beyond_the_last_call(make_world: MakeWorld, act: Act) -> None:
     backend, clock = MemoryBackend(), FakeClock()
     world = make_world(backend, clock)
-    actor = Actor(backend, world, clock, act)
+    actor = actor_of(backend, world, clock, act)
     actor.run_until(10_000)
     actor.finish()
 
