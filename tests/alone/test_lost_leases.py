@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deaths import IS_SOAK, SEED, attempt, copied, open_on, succeed
+from deaths import IS_SOAK, SEED, SETTINGS, attempt, copied, open_on, succeed
 from grounds_of_work import WORKS
 
 from fake_clock import FakeClock
@@ -27,11 +28,15 @@ STEP = 1 if IS_SOAK else 7
 
 
 class SlowBackend:
-    """A database of which each call takes so many seconds of a clock; others look at the tasks in between."""
+    """A database of which each call takes so many seconds of a clock; others look at the tasks in between.
+
+    The work's next call waits for a heartbeat that is overdue, as the thread that sends it lives by real time.
+    """
 
     def __init__(self, backend: Backend, clock: FakeClock, *, seconds: float, meanwhile: Callable[[], None]) -> None:
         self.backend, self.capabilities = backend, backend.capabilities
         self._clock, self._seconds, self._meanwhile = clock, seconds, meanwhile
+        self._beaten_at = clock.monotonic()
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self.backend, name)
@@ -40,9 +45,26 @@ class SlowBackend:
         return partial(self._call, call)
 
     def _call(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        if threading.current_thread().name == "heartbeat":
+            self._beaten_at = self._clock.monotonic()
+            return call(*arguments, **named)
+        self._await_heartbeat()
         self._clock.advance(self._seconds)
         self._meanwhile()
         return call(*arguments, **named)
+
+    def _await_heartbeat(self) -> None:
+        """At most three real seconds for each heartbeat: none comes while the work itself sends one, or ends the attempt."""
+        due = self._beaten_at + 1.4 * SETTINGS.task_heartbeat_seconds  # before the work sends one itself
+        for _ in range(300):
+            if self._clock.monotonic() < due or self._beaten_at >= due or not is_beating():
+                return
+            time.sleep(0.01)
+        self._beaten_at = self._clock.monotonic()
+
+
+def is_beating() -> bool:
+    return any(thread.name == "heartbeat" for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize("name", ["gc", "purge", "load"])  # an export on a slow database does not fit into graces of a minute

@@ -72,12 +72,13 @@ def test_conflicts_are_decided_whatever_the_key(visit: Visit, odd: Catalog) -> N
 
 def test_committer_is_shown_and_the_author_beside_it_as_a_claim(visit: Visit, odd: Catalog) -> None:
     forged = CommitMeta(message="forged", committer="mallory", authors=("root",), properties={"Committed by": ("root",)})
-    commit = odd.commit("names", [Delete(ContentKey.of("toString", "inside"))], meta=forged).commit_id
+    odd.create_branch("forged", "names")
+    commit = odd.commit("forged", [Delete(ContentKey.of("toString", "inside"))], meta=forged).commit_id
     console = visit()
-    console.go(*IN_ODD, "commits", "names")
+    console.go(*IN_ODD, "commits", "forged")
     note = console.page.locator(".commit-row").filter(has_text="forged").locator(".commit-note")
     assert note.inner_text().startswith("mallory, author root")
-    console.go(*IN_ODD, "commit", "names", f"{commit:016x}")
+    console.go(*IN_ODD, "commit", "forged", f"{commit:016x}")
     facts = {
         fact.locator("dt").inner_text(): fact.locator("dd").inner_text() for fact in console.page.locator(".facts div").all()
     }

@@ -48,7 +48,7 @@ def faults_of(stage: Stage) -> list[str]:
     faults = [f"{note['what']}: {note}" for note in notes if note["what"] in ("bug", "damage", "lost")]
     faults += _end_the_tasks(stage) + _end_the_purge(stage) + _end_the_catalog(stage)
     faults += [fault for realm in (STEADY, FORGETFUL, SYSTEM_REALM) for fault in _collect_twice(stage, realm)]
-    faults += _command(stage, "fsck")
+    faults += _faults_by_fsck(stage)
     faults += _copies(stage, notes)
     with open_store(stage.url, settings=Settings.from_environment(ENVIRONMENT)) as store:
         faults += _keys(store, notes) + _tasks(store) + _operations(store)
@@ -175,6 +175,16 @@ def _tasks(store: Store) -> list[str]:
         faults += [f"task {seen.value} died of {error}" for error in errors if BUG.match(error)]
         if seen.value.state is TaskState.FAILED and seen.value.kind == COLLECT and seen.value.realm != PHOENIX:
             faults.append(f"task {seen.value} was given up: {seen.value.error}")
+    return faults
+
+
+def _faults_by_fsck(stage: Stage) -> list[str]:
+    """What fsck finds, with the tasks that were given up, which may be why."""
+    faults = _command(stage, "fsck")
+    if faults:
+        with open_store(stage.url, settings=Settings.from_environment(ENVIRONMENT)) as store:
+            given_up = [seen.value for seen in TaskQueue(store).list_tasks() if seen.value.state is TaskState.FAILED]
+        faults += [f"task {task} was given up: {task.error}" for task in given_up]
     return faults
 
 
