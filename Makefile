@@ -40,7 +40,7 @@ test: setup ## check style, types and layers, and run the quick tests
 
 test-long: setup ## run the tests marked long: real processes, Spark, engines, servers, all cases of each test
 	@scripts/setup.sh engines & engines=$$!; scripts/setup.sh iceberg_engine nginx shells browser spark_classes && wait $$engines
-	@$(RUN_TESTS) --processes 4 -m long
+	@$(RUN_TESTS) --processes 5 -m long
 
 test-engines: setup ## run the tests of Trino, Flink, Keycloak, chDB, iceberg-rust and iceberg-go, which are downloaded and built first
 	@scripts/setup.sh java trino flink keycloak chdb iceberg_rust iceberg_go

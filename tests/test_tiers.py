@@ -86,7 +86,15 @@ def test_long_tier_runs_other_cases_of_many_at_each_run() -> None:
     )
 
     assert one == same != other
-    assert set(one) < set(every) and len(every) / 6 <= len(one) < len(every)
+    assert set(one) < set(every) and len(every) / 8 <= len(one) < len(every)
+
+
+@pytest.mark.long
+def test_rare_test_is_in_some_runs_of_the_long_tier() -> None:
+    folder, rare = FOLDER / "tests" / "engines" / "torture", "test_tortured_store_on_postgresql_keeps_all_its_promises"
+
+    assert {seed: rare in collect(folder, "long", seed=seed) for seed in (1, 2)} == {1: True, 2: False}
+    assert rare in collect(folder, "long", soak=True)
 
 
 @pytest.mark.long

@@ -7,9 +7,9 @@ A test that takes long as a whole bears the mark. Of others the quick tier takes
 - 30 examples of a property that names no number of them; where it is long, and without ``-m``, 100
 - the parameters that ``long_but_for`` names, and a few of the moments that the ``sample`` fixture goes through
 
-The long tier runs all cases of a test up to LONG_CASES, and of more a sixth, but no fewer: others at each run, by the seed that the run
-shows. A soak (HEADWATER_SOAK=1) runs all cases, and tries all moments and more seeds. ``pytest tests/x`` without ``-m`` runs both tiers
-of a folder, with all cases.
+The long tier runs all cases of a test up to LONG_CASES, and of more an eighth, but no fewer: others at each run, by the seed that the run
+shows. Of the dear tests marked ``rare(n)`` a run takes one in n, by the same seed. A soak (HEADWATER_SOAK=1) runs all tests and cases, and
+tries all moments and more seeds. ``pytest tests/x`` without ``-m`` runs both tiers of a folder, with all cases.
 """
 
 from __future__ import annotations
@@ -31,15 +31,19 @@ T = TypeVar("T")
 IS_SOAK = os.environ.get("HEADWATER_SOAK") == "1"
 _LONG_STRIDE = 5
 QUICK_CASES = 2
-LONG_CASES = 4
+LONG_CASES = 3
 SAMPLED_FOLDERS = frozenset({"chart", "crds", "engines", "house"})
 SERVERS = frozenset({"postgresql", "mongodb"})
 SERVER_FIXTURES = frozenset(f"{server}_{kind}" for server in SERVERS for kind in ("server", "url"))
 
 
-def long_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
-    """Parameters of which only some are tried in the quick tests, and all others in the long ones."""
-    return [value if value in quick else pytest.param(value, marks=pytest.mark.long) for value in values]
+def long_but_for(quick: Collection[Any], values: Iterable[Any], *, rare: int = 1) -> list[Any]:
+    """Parameters of which only some are tried in the quick tests, and all others in the long ones.
+
+    rare          the others are tried by one run in so many
+    """
+    marks = [pytest.mark.long, pytest.mark.rare(rare)]
+    return [value if value in quick else pytest.param(value, marks=marks) for value in values]
 
 
 @dataclass(frozen=True)
@@ -87,16 +91,25 @@ def mark_long_cases(items: Iterable[pytest.Item], folder: str) -> None:
 
 
 def cases_for_soaks(items: Iterable[pytest.Item], seed: int) -> list[pytest.Item]:
-    """The long cases that a run of the long tier leaves out, of tests that have more than LONG_CASES of them."""
+    """What a run of the long tier leaves out: rare tests whose turn it is not, and cases of tests that have more than LONG_CASES."""
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("long") is not None and not tries_less_than_another(item):
-            cases[item.nodeid.partition("[")[0]].append(item)
     left_out = []
+    for item in items:
+        if item.get_closest_marker("long") is None or tries_less_than_another(item):
+            continue
+        rare = item.get_closest_marker("rare")
+        if rare is not None and _chance(item, seed) % rare.args[0]:
+            left_out.append(item)
+        else:
+            cases[item.nodeid.partition("[")[0]].append(item)
     for found in cases.values():
-        found.sort(key=lambda item: zlib.crc32(f"{seed} {item.nodeid}".encode()))
-        left_out += found[max(LONG_CASES, -(-len(found) // 6)) :]
+        found.sort(key=lambda item: _chance(item, seed))
+        left_out += found[max(LONG_CASES, -(-len(found) // 8)) :]
     return left_out
+
+
+def _chance(item: pytest.Item, seed: int) -> int:
+    return zlib.crc32(f"{seed} {item.nodeid}".encode())
 
 
 def needs_server(item: pytest.Item) -> bool:

@@ -26,6 +26,7 @@ def test_notebook_is_kept_without_outputs() -> None:
     assert [cell.id for cell in cells if cell.outputs or cell.execution_count is not None] == []
 
 
+@pytest.mark.rare(3)
 @pytest.mark.long
 @pytest.mark.skipif(not find_engine(Settings()).is_spark, reason=str(find_engine(Settings())))
 def test_notebook_runs_in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,6 +158,7 @@ def test_driver_asks_only_for_what_its_role_grants(done: Done, rendered: Rendere
     assert done.requests | unseen == allowed
 
 
+@pytest.mark.rare(3)
 def test_executors_pod_is_as_restricted_as_all_others(done: Done) -> None:
     for pod in done.pods:
         kubernetes_validate.validate(pod, KUBERNETES[-1], strict=True)

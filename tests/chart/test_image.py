@@ -210,6 +210,7 @@ def plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+@pytest.mark.rare(3)
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_operators_image_has_what_its_extra_says(stages: dict[str, list[dict[str, Any]]], wheels: Path) -> None:
@@ -223,6 +224,7 @@ def test_operators_image_has_what_its_extra_says(stages: dict[str, list[dict[str
     assert "--pods" in built.run("headwater-operator", "elect-writer", "--help")
 
 
+@pytest.mark.rare(3)
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_servers_image_has_what_its_extra_says(stages: dict[str, list[dict[str, Any]]], wheels: Path) -> None:
@@ -234,6 +236,7 @@ def test_servers_image_has_what_its_extra_says(stages: dict[str, list[dict[str, 
     assert "--listen" in built.run("headwater", "serve", "--help")
 
 
+@pytest.mark.rare(3)
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_workers_image_has_what_its_extras_say(stages: dict[str, list[dict[str, Any]]], wheels: Path) -> None:

@@ -26,6 +26,7 @@ def test_spark_that_is_off_is_refused(url: str, rows_file: Path) -> None:
     assert (result.exit_code, "which cannot run here: spark_master is off" in result.stderr) == (5, True)
 
 
+@pytest.mark.rare(3)
 @pytest.mark.long
 def test_rows_are_ingested_and_compacted_on_spark(url: str, rows_file: Path) -> None:
     spark = CommandLine(url, {"HEADWATER_SPARK_MASTER": "local[1]"})

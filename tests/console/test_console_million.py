@@ -36,6 +36,7 @@ def server(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     started.close()
 
 
+@pytest.mark.rare(3)
 def test_million_tables_can_be_searched_and_opened(visit: Callable[..., Console]) -> None:
     console = visit("")
     page = console.page

@@ -96,6 +96,7 @@ def expiries(lake: ExpiringLake) -> list[str]:
     return [entry.message for entry in lake.catalog.log() if entry.message.startswith("expire")]
 
 
+@pytest.mark.rare(2)
 def test_killed_expiry_is_gone_on_with_by_the_same_command(url: str, tables: ExpiringLake) -> None:
     tables.store.close()
     command = [sys.executable, "-m", "headwater", "--store", url, "-o", "json", "snapshots", "expire", "acme/lake"]

@@ -14,6 +14,7 @@ from headwater_workers.pipeline import find_engine
 SCRIPT = Path(__file__).parents[2] / "examples" / "file_table.py"
 
 
+@pytest.mark.rare(3)
 @pytest.mark.long
 @pytest.mark.skipif(not find_engine(Settings()).is_spark, reason=str(find_engine(Settings())))
 def test_example_of_a_file_table_ends_well(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_wait_begins_when_another_job_has_ended(contention: ModuleType) -> None:
     assert contention.submission_waits(result, workers=2) == [1.0, 2.0, 4.0]
 
 
+@pytest.mark.rare(3)
 def test_quick_run_of_the_suite_finds_nothing_wrong(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.files", "--quick", "--only=keys", f"--into={tmp_path}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -24,6 +24,7 @@ def suite(monkeypatch: pytest.MonkeyPatch) -> Any:
     return benchmarks
 
 
+@pytest.mark.rare(3)
 def test_parts_of_the_suite_of_the_server_give_rows(suite: Any, tmp_path: Path) -> None:
     place = suite.places.SqlitePlace(tmp_path)
     scale = suite.server_bench.Scale(

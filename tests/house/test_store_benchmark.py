@@ -141,6 +141,7 @@ def test_run_says_that_mongodb_is_left_out(
     assert "mongodb is left out" in capsys.readouterr().out
 
 
+@pytest.mark.rare(3)
 @pytest.mark.long
 def test_quick_run_of_the_suite_measures_every_case(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.store", "--quick", "--backends=memory,sqlite", f"--into={tmp_path}"]

@@ -70,6 +70,7 @@ def filled(sales: RestCaller) -> RestCaller:
     return sales
 
 
+@pytest.mark.rare(3)
 @pytest.mark.usefixtures("filled")
 def test_server_answers_as_its_document_says(store: Store, tmp_path: Path) -> None:
     (tmp_path / "names.toml").write_text(NAMES, encoding="utf-8")

@@ -102,6 +102,7 @@ def test_context_that_is_not_confirmed_is_refused(run_demo: RunDemo, bare_cluste
     assert bare_cluster.api.find_resource(NAMESPACE) is None
 
 
+@pytest.mark.rare(2)
 @pytest.mark.long
 @pytest.mark.parametrize("bare_cluster", [True, False], ids=["with controllers", "without"], indirect=True)
 def test_demo_shows_the_examples_and_leaves_nothing_behind(run_demo: RunDemo, bare_cluster: Cluster) -> None:
@@ -113,6 +114,7 @@ def test_demo_shows_the_examples_and_leaves_nothing_behind(run_demo: RunDemo, ba
     assert left_behind(bare_cluster) == []
 
 
+@pytest.mark.rare(3)
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "bare_cluster"),

@@ -60,6 +60,7 @@ def of_import(body: dict[str, Any]) -> dict[str, Any]:
     return dict(one)
 
 
+@pytest.mark.rare(2)
 def test_lake_is_imported_though_its_worker_is_killed(
     *,
     installation: Installation,

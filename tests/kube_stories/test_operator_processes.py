@@ -18,7 +18,7 @@ from headwater.store import Store
 from kube_fixtures import Installation
 from kubetest import Namespace, Operator, Worker, wait_for
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.rare(2)]
 QUICK_LEASE = {
     "OPERATOR_LEASE_DURATION": "5s",
     "OPERATOR_LEASE_RENEW_DEADLINE": "4s",

@@ -66,6 +66,7 @@ def searched(lake: ReportedLake, engine: FileEngine) -> dict[str, Any]:
         }
 
 
+@pytest.mark.rare(2)
 @pytest.mark.long
 def test_search_on_spark_finds_what_one_in_process_finds(reported: ReportedLake) -> None:
     for name in ("orders", "returns", "broken", "foreign"):

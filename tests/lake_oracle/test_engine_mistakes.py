@@ -94,6 +94,7 @@ def test_engine_that_forgets_views_is_found(tmp_path: Path) -> None:
     assert found_by("views", tmp_path, {EngineMistake.NO_VIEWS}) == {EngineMistake.NO_VIEWS}
 
 
+@pytest.mark.rare(3)
 @pytest.mark.long
 def test_each_mistake_of_an_engine_is_found(tmp_path: Path) -> None:
     left = set(EngineMistake)

@@ -282,6 +282,7 @@ def test_deleted_resources_follow_their_policy(desk: Desk, policy: str) -> None:
     assert policy == "Purge" or (logs_in(desk, "etl") and logs_in(desk, "connection.sales"))
 
 
+@pytest.mark.rare(2)
 @pytest.mark.long
 @pytest.mark.parametrize("fault", long_but_for(FAULTS[-1:], FAULTS), ids=str)
 def test_access_is_as_declared_in_the_end_whatever_call_fails(desk: Desk, fault: HttpFault) -> None:

@@ -31,6 +31,7 @@ def installation(namespace: Namespace, tmp_path: Path) -> Iterator[Installation]
     made.end()
 
 
+@pytest.mark.rare(2)
 @pytest.mark.long
 def test_operators_killed_at_random_leave_everything_as_declared(installation: Installation, namespace: Namespace) -> None:
     seed = random.randrange(2**32)

@@ -79,6 +79,7 @@ def contest(namespace: Namespace, tmp_path: Path) -> Iterator[Contest]:
     begun.end()
 
 
+@pytest.mark.rare(2)
 def test_one_acts_at_a_time_whatever_happens_to_it(contest: Contest) -> None:
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)

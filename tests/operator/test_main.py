@@ -432,6 +432,7 @@ def test_operator_told_to_end_while_it_imports_ends_well(tmp_path: Path) -> None
     assert (ended.returncode, store.exists()) == (0, False)
 
 
+@pytest.mark.rare(3)
 @pytest.mark.long
 def test_operator_told_to_end_at_any_moment_releases_its_lease(installation: Installation, namespace: Namespace) -> None:
     chance = random.Random(seed := random.randrange(2**32))

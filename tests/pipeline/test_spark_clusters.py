@@ -53,6 +53,7 @@ def bare_python() -> str:
     return python
 
 
+@pytest.mark.rare(3)
 def test_executors_take_headwater_from_an_archive_even_after_a_kill(
     cluster: Cluster, scope: SurveyScope, bare_python: str, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ def no_java_left() -> Iterator[None]:
     assert [child.name() for child in children if "java" in child.name()] == []
 
 
+@pytest.mark.rare(2)
 def test_job_is_retried_without_java_and_stopped_without_its_task(scope: SurveyScope) -> None:
     def kill(done: int, total: int, unit: str) -> None:
         for child in psutil.Process().children(recursive=True):

@@ -68,11 +68,13 @@ def assert_calm(make_stage: Callable[[int, int], TableStage], strike: Callable[[
         number += 1
 
 
+@pytest.mark.rare(2)
 @pytest.mark.timeout(SOAK_SECONDS * 2 + 400)
 def test_stormy_table_on_sqlite_keeps_all_its_rows(tmp_path: Path) -> None:
     assert_calm(lambda number, seed: on_sqlite(tmp_path / str(number), seed))
 
 
+@pytest.mark.rare(2)
 @pytest.mark.timeout(SOAK_SECONDS * 2 + 400)
 def test_stormy_table_on_postgresql_keeps_all_its_rows(tmp_path: Path) -> None:
     with PostgresqlServer() as server, redis_server(tmp_path) as broker:

@@ -55,6 +55,7 @@ def test_model_notices_a_wrong_backend_in_its_story(name: str) -> None:
         tell(STORIES[name], WRONG[name]())
 
 
+@pytest.mark.rare(3)
 @pytest.mark.long
 @pytest.mark.parametrize("name", WRONG)
 def test_model_finds_a_wrong_backend_by_searching(name: str) -> None:

@@ -11,6 +11,7 @@ from torture_verdict import faults_of, report
 pytestmark = pytest.mark.long
 
 
+@pytest.mark.rare(2)
 @pytest.mark.timeout(SECONDS * 3 + 300)
 def test_tortured_store_on_postgresql_keeps_all_its_promises(postgresql_url: str, tmp_path: Path) -> None:
     stage = torture(postgresql_url, tmp_path)

@@ -9,6 +9,7 @@ from torture_storm import SECONDS, torture
 from torture_verdict import faults_of, report
 
 
+@pytest.mark.rare(2)
 @pytest.mark.timeout(SECONDS * 3 + 300)
 def test_tortured_store_on_sqlite_keeps_all_its_promises(tmp_path: Path) -> None:
     stage = torture(f"sqlite:///{tmp_path}/store.db", tmp_path)

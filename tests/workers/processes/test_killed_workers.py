@@ -18,7 +18,7 @@ from headwater.store import Store
 from headwater.tasks import AttemptEnd, TaskQueue, TaskState
 
 StartWorker = Callable[..., Worker]
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.rare(2)]
 each_kind = pytest.mark.parametrize("kind", [Collection, Purge, Import], ids=["gc", "purge", "import"])
 
 

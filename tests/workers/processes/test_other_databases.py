@@ -23,7 +23,7 @@ from headwater.tasks import AttemptEnd, TaskQueue, TaskState
 
 __all__ = ["mongodb_server", "postgresql_server"]
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.rare(2)]
 BATCHES = {"postgresql": "2", "mongodb": "20"}
 """Rows deleted at a time: few enough that a deletion has a middle."""
 GARBAGE = {"postgresql": 5000, "mongodb": 1000}

@@ -22,6 +22,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.rare(3)
 def test_killed_childs_jvm_ends_and_another_imports(
     store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ from headwater.realms import RealmRegistry, RealmState
 from headwater.store import Store
 from headwater.tasks import TaskQueue
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.rare(2)]
 Up = subprocess.Popen[str]
 
 MANIFESTS = """
