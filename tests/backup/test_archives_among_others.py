@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -251,3 +251,38 @@ def _run(act: Callable[[], object]) -> None:
     thread = threading.Thread(target=act)
     thread.start()
     thread.join(60)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("to", [RealmState.INACTIVE, RealmState.PURGING, None])
+def test_load_ends_whatever_becomes_of_another_realm(
+    archive: Path, settings: Settings, clock: FakeClock, to: RealmState | None
+) -> None:
+    """None: the other one is purged and deleted."""
+    for call in itertools.count(1):
+        store = open_on(MemoryBackend(), settings, clock)
+        realms = RealmRegistry(store)
+        realms.create_realm("other")
+        bootstrap(realms, "other", hash_credentials(new_credentials()))
+        if to is not RealmState.INACTIVE:
+            realms.move_realm(realms.read_realm("other"), RealmState.INACTIVE)
+            clock.advance(settings.purge_hold_seconds + 1)
+        fences = itertools.count(1)
+
+        def fence(fences: Iterator[int] = fences, call: int = call, realms: RealmRegistry = realms) -> None:
+            if next(fences) == call:
+                _let_go(realms, "other", to)
+
+        loaded = load_realm(store, "copy", archive, fence=fence)
+
+        assert loaded.realm.state is RealmState.ACTIVE, call
+        if next(fences) <= call:
+            break
+    assert call > 3
+
+
+def _let_go(realms: RealmRegistry, name: str, to: RealmState | None) -> None:
+    realms.move_realm(realms.read_realm(name), to or RealmState.PURGING)
+    if to is None:
+        purge_realm(realms.store, name)
+        realms.remove_realm(realms.read_realm(name))

@@ -36,7 +36,15 @@ from headwater.backup.file_table_load import check_room, load_file_tables
 from headwater.backup.realm_export import sealed_objects
 from headwater.catalogs.file_marks import take_up_realm
 from headwater.clock import as_text
-from headwater.errors import CorruptionError, DamagedFileError, FencedError, RefusedError, SwapConflictError, UnavailableError
+from headwater.errors import (
+    CorruptionError,
+    DamagedFileError,
+    FencedError,
+    NotFoundError,
+    RefusedError,
+    SwapConflictError,
+    UnavailableError,
+)
 from headwater.files import FILE_TABLES, parse_tree_reference
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import (
@@ -193,9 +201,25 @@ class _RealmLoad:
     def _take_up_marks(self, realms: RealmRegistry) -> None:
         """Take up all marks of files in the store: what the archive names may have been marked, once nothing else named it any more."""
         for realm in realms.list_realms().complete():
-            if realm.state in _SERVING:
-                self.fence()
-                take_up_realm(realms.open_realm_for(realm.id, realm.state))
+            self._take_up_marks_of(realms, realm)
+
+    def _take_up_marks_of(self, realms: RealmRegistry, realm: Realm) -> None:
+        """Others may deactivate, purge, and delete the realm meanwhile: its marks are gone once it serves nobody."""
+        seen: Realm | None = realm
+        for _ in range(_TRIES):
+            if seen is None or seen.state not in _SERVING:
+                return
+            self.fence()
+            try:
+                take_up_realm(realms.open_realm_for(seen.id, seen.state))
+            except (RefusedError, NotFoundError):
+                now = realms.find_realm(seen.id)
+                if now is not None and (now.key, now.state) == (seen.key, seen.state):
+                    raise
+                seen = now
+            else:
+                return
+        raise UnavailableError(f"realm {realm.id!r} changes its state again and again: the import goes on by itself")
 
     def _made(self, realms: RealmRegistry) -> Realm:
         """The realm in LOADING, or in a later state if an earlier attempt already finished."""
