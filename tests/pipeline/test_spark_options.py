@@ -58,3 +58,11 @@ def test_error_of_an_executor_is_raised_as_what_it_was(line: str, kind: type[Hea
     found = spark_errors(RuntimeError(f"Job aborted\nTraceback (most recent call last):\n  File x\n{line}\n\n\tat org.apache"))
 
     assert (type(found), str(found)) == (kind, message)
+
+
+def test_error_of_the_jvm_gives_its_reason() -> None:
+    found = spark_errors(
+        RuntimeError("An error occurred while calling o1036.save.\n: org.apache.spark.SparkException: no room\n\tat org")
+    )
+
+    assert str(found) == "the Spark job failed: org.apache.spark.SparkException: no room"

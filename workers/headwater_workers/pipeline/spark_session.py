@@ -142,9 +142,13 @@ def _connect_reason(master: str, conf: Mapping[str, Any], environment: Mapping[s
     return ""
 
 
+_PY4J_CALL = "An error occurred while calling "
+
+
 def first_line(fault: BaseException) -> str:
-    """The first line of Spark's long messages, for people."""
-    return next((line.strip() for line in str(fault).splitlines() if line.strip()), type(fault).__name__)
+    """The first line of Spark's long messages that gives a reason, for people; py4j's own first line names only the call that failed."""
+    lines = [line.strip().removeprefix(": ") for line in str(fault).splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith(_PY4J_CALL)), type(fault).__name__)
 
 
 def _joined(one: str | None, other: str | None, separator: str) -> str:
