@@ -46,7 +46,7 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.files import FILE_TABLES, parse_tree_reference
-from headwater.realms import Realm, RealmRegistry, RealmState
+from headwater.realms import Realm, RealmClosedError, RealmRegistry, RealmState
 from headwater.store import (
     ROW_BYTES,
     ObjectRow,
@@ -204,7 +204,7 @@ class _RealmLoad:
             self._take_up_marks_of(realms, realm)
 
     def _take_up_marks_of(self, realms: RealmRegistry, realm: Realm) -> None:
-        """Others may deactivate, purge, and delete the realm meanwhile: its marks are gone once it serves nobody."""
+        """Take up the marks of one realm. It may be deactivated, purged or deleted meanwhile: once it serves nobody, it has none."""
         seen: Realm | None = realm
         for _ in range(_TRIES):
             if seen is None or seen.state not in _SERVING:
@@ -212,13 +212,13 @@ class _RealmLoad:
             self.fence()
             try:
                 take_up_realm(realms.open_realm_for(seen.id, seen.state))
-            except (RefusedError, NotFoundError):
-                now = realms.find_realm(seen.id)
-                if now is not None and (now.key, now.state) == (seen.key, seen.state):
-                    raise
-                seen = now
-            else:
                 return
+            except RealmClosedError:
+                seen = realms.find_realm(seen.id)
+            except NotFoundError:
+                before, seen = seen, realms.find_realm(seen.id)
+                if seen == before:
+                    raise
         raise UnavailableError(f"realm {realm.id!r} changes its state again and again: the import goes on by itself")
 
     def _made(self, realms: RealmRegistry) -> Realm:
