@@ -60,9 +60,9 @@ def test_error_of_an_executor_is_raised_as_what_it_was(line: str, kind: type[Hea
     assert (type(found), str(found)) == (kind, message)
 
 
-def test_error_of_the_jvm_gives_its_reason() -> None:
-    found = spark_errors(
-        RuntimeError("An error occurred while calling o1036.save.\n: org.apache.spark.SparkException: no room\n\tat org")
-    )
+@pytest.mark.parametrize("reason", ["org.apache.spark.SparkException: no room", ""])
+def test_error_of_the_jvm_gives_its_reason_where_it_has_one(reason: str) -> None:
+    call = "An error occurred while calling o1036.save"
+    found = spark_errors(RuntimeError(f"{call}.\n: {reason}\n\tat org" if reason else call))
 
-    assert str(found) == "the Spark job failed: org.apache.spark.SparkException: no room"
+    assert str(found) == f"the Spark job failed: {reason or call}"

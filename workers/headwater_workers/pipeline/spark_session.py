@@ -31,6 +31,7 @@ _UNPACKED = "headwater-archive"
 """The folder, within an executor's own, into which Spark unpacks the archive."""
 _END = "-XX:+ExitOnOutOfMemoryError"
 """A JVM that could not start a thread waits for ever; one that exits is noticed, and the task is tried again."""
+_PY4J_CALL = "An error occurred while calling "
 _LOCAL: dict[str, str] = {"spark.driver.bindAddress": _LOOPBACK, "spark.driver.host": _LOOPBACK}
 _CONF: dict[str, str] = {
     # The work is done by Python functions: the JVM only hands rows around, and compiling it well costs half of a small job's time
@@ -142,13 +143,10 @@ def _connect_reason(master: str, conf: Mapping[str, Any], environment: Mapping[s
     return ""
 
 
-_PY4J_CALL = "An error occurred while calling "
-
-
 def first_line(fault: BaseException) -> str:
-    """The first line of Spark's long messages that gives a reason, for people; py4j's own first line names only the call that failed."""
-    lines = [line.strip().removeprefix(": ") for line in str(fault).splitlines() if line.strip()]
-    return next((line for line in lines if not line.startswith(_PY4J_CALL)), type(fault).__name__)
+    """The first line of Spark's long messages that says more than which call of py4j's failed, for people."""
+    lines = [line.strip().removeprefix(": ") for line in str(fault).splitlines() if line.strip()] or [type(fault).__name__]
+    return next((line for line in lines if not line.startswith(_PY4J_CALL)), lines[0])
 
 
 def _joined(one: str | None, other: str | None, separator: str) -> str:
