@@ -8,7 +8,7 @@ A test that takes long as a whole bears the mark. Of others the quick tier takes
 - the parameters that ``long_but_for`` names, and a few of the moments that the ``sample`` fixture goes through
 
 The long tier runs all cases of a test up to LONG_CASES, and of more an eighth, but no fewer: others at each run, by the seed that the run
-shows. Of the dear tests marked ``rare(n)`` a run takes one in n, by the same seed. A soak (HEADWATER_SOAK=1) runs all tests and cases, and
+shows. An expensive test marked ``rare(n)`` is in one of n runs, by the same seed. A soak (HEADWATER_SOAK=1) runs all tests and cases, and
 tries all moments and more seeds. ``pytest tests/x`` without ``-m`` runs both tiers of a folder, with all cases.
 """
 

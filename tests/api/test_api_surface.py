@@ -88,7 +88,6 @@ def programs() -> list[str]:
     return re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-@pytest.mark.rare(2)
 @pytest.mark.long
 def test_documented_programs_are_typed(tmp_path: Path) -> None:
     """As a user checks a program: strictly, against the installed package."""

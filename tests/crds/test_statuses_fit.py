@@ -232,7 +232,6 @@ def test_status_of_a_catalog_fits(status: dict[str, Any]) -> None:
     assert misfits(read_kind("Catalog"), status) == []
 
 
-@pytest.mark.rare(2)
 @pytest.mark.long
 @pytest.mark.parametrize("kind", LEAST)
 def test_every_field_of_the_status_is_written_some_time(kind: str) -> None:

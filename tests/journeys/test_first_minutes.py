@@ -55,7 +55,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.rare(2)
 def test_data_engineer_has_branches_over_tables_of_a_folder(folder: Path) -> None:
     told = play("data_engineer.sh", folder)
 
@@ -64,7 +63,6 @@ def test_data_engineer_has_branches_over_tables_of_a_folder(folder: Path) -> Non
     assert "spark.sql.catalog.lake" in told
 
 
-@pytest.mark.rare(2)
 def test_platform_engineer_runs_it_from_a_folder_of_manifests(tmp_path: Path) -> None:
     told = play("platform_engineer.sh", tmp_path)
 
